@@ -1,0 +1,31 @@
+include(GNUInstallDirs)
+
+# mcnb_library(TARGET FOLDER USES ...): a static library of FOLDER/*.cpp.
+function(mcnb_library target folder)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES")
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  add_library(${target} STATIC ${sources})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${arg_USES} PRIVATE $<BUILD_INTERFACE:mcnb_options>)
+endfunction()
+
+# mcnb_layer(LAYER USES ...): the library mcnb::LAYER of mcnb/LAYER, which is installed.
+function(mcnb_layer layer)
+  mcnb_library(mcnb_${layer} mcnb/${layer} ${ARGN})
+  add_library(mcnb::${layer} ALIAS mcnb_${layer})
+  set_target_properties(mcnb_${layer} PROPERTIES EXPORT_NAME ${layer})
+  install(TARGETS mcnb_${layer} EXPORT mcnb)
+  set_property(GLOBAL APPEND PROPERTY MCNB_LAYERS ${layer})
+endfunction()
+
+# mcnb_program(TARGET FOLDER USES ...): a program of FOLDER/*.cpp, which is installed.
+function(mcnb_program target folder)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES")
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE ${arg_USES} mcnb_options)
+  install(TARGETS ${target})
+endfunction()

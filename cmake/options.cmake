@@ -1,0 +1,40 @@
+# mcnb_options: how all our own code is compiled. Linked by every target, never installed.
+add_library(mcnb_options INTERFACE)
+target_compile_features(mcnb_options INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+# No fused multiply-add unless the source asks for it, so that results agree bit for bit on every
+# processor. The prefix map lets messages name files from the repository root.
+target_compile_options(mcnb_options INTERFACE
+  -ffp-contract=off
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_compile_definitions(mcnb_options INTERFACE MCNB_VERSION="${PROJECT_VERSION}")
+
+# Members left out of a designated initializer are meant to have their defaults, and g++ 12 wrongly
+# finds overlaps (-Wrestrict) where a literal is joined to a string.
+target_compile_options(mcnb_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wcast-qual -Wcast-align
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wformat=2 -Wundef
+  -Wno-missing-field-initializers -Wno-restrict)
+if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR)
+  set(CMAKE_COMPILE_WARNING_AS_ERROR ${PROJECT_IS_TOP_LEVEL})
+endif()
+
+if(NOT MCNB_SANITIZE MATCHES "^(|address,undefined|thread)$")
+  message(FATAL_ERROR "MCNB_SANITIZE is '${MCNB_SANITIZE}'; "
+                      "it may be empty, 'address,undefined' or 'thread'")
+endif()
+if(MCNB_SANITIZE)
+  # Under the sanitizers g++ warns of uninitialized values where there are none.
+  target_compile_options(mcnb_options INTERFACE
+    -fsanitize=${MCNB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    -Wno-maybe-uninitialized)
+  target_link_options(mcnb_options INTERFACE -fsanitize=${MCNB_SANITIZE})
+endif()
+
+# xxHash, compiled into its users: nothing to link, nothing for consumers to find.
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+mark_as_advanced(XXHASH_INCLUDE_DIR)
+add_library(mcnb_xxhash INTERFACE)
+target_include_directories(mcnb_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+target_compile_definitions(mcnb_xxhash INTERFACE XXH_INLINE_ALL)

@@ -1,0 +1,28 @@
+enable_testing()
+include(GoogleTest)
+find_package(GTest REQUIRED)
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
+list(FILTER test_sources EXCLUDE REGEX "/tests/install/")
+
+get_property(layers GLOBAL PROPERTY MCNB_LAYERS)
+list(TRANSFORM layers PREPEND "mcnb_")
+
+add_executable(mcnb_tests ${test_sources})
+target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_bench GTest::gtest_main mcnb_options)
+target_compile_definitions(mcnb_tests PRIVATE
+  MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  MCNB_BINARY="$<TARGET_FILE:mcnb>")
+add_dependencies(mcnb_tests mcnb)
+gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
+
+# Installs this build into a fresh folder and builds an outside project against it.
+if(NOT MCNB_SANITIZE)
+  add_test(NAME install COMMAND ${CMAKE_COMMAND}
+    -D source_dir=${PROJECT_SOURCE_DIR}/tests/install
+    -D build_dir=${PROJECT_BINARY_DIR}
+    -D work_dir=${PROJECT_BINARY_DIR}/install_test
+    -D compiler=${CMAKE_CXX_COMPILER}
+    -D version=${PROJECT_VERSION}
+    -P ${PROJECT_SOURCE_DIR}/tests/install/install_test.cmake)
+endif()

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace mcnb {
+
+// Philox 4x32-10 (Salmon et al., SC'11): a keyed bijection of 128-bit counters whose images look
+// random. Having no state, it gives the same numbers in any order and on any number of threads.
+using PhiloxCounter = std::array<std::uint32_t, 4>;
+using PhiloxKey = std::array<std::uint32_t, 2>;
+PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key);
+
+// What random numbers are for. Streams of one seed are independent of each other. The values are
+// part of every result: append, never renumber.
+enum class Stream : std::uint32_t {
+  kTest = 0,
+  kWeights = 1,
+  kTrainingOrder = 2,
+  kMetaDraw = 3,
+  kReservoir = 4,
+  kEnvironment = 5,
+  kWorld = 6,
+  kPolicy = 7,
+  kBenchmark = 8,
+};
+
+// A sequence of random numbers at one address: seed, stream, index and, where one number does not
+// name the place, a second index. Two generators of the same address give the same sequence on
+// every machine (only IEEE additions, multiplications, divisions and square roots are used);
+// different addresses give independent ones. Cheap to make; not to be shared between threads.
+class Rng {
+ public:
+  Rng(std::uint64_t seed, Stream stream, std::uint64_t index = 0, std::uint32_t second_index = 0);
+
+  std::uint32_t bits32();
+  std::uint64_t bits64();
+
+  // Uniform on [0, 1), a multiple of 2^-53.
+  double uniform();
+
+  // Standard normal, by inversion: one 64-bit draw each.
+  double normal();
+
+  // Uniform on {0, ..., bound - 1}, without bias. Requires bound > 0.
+  std::uint64_t below(std::uint64_t bound);
+
+  // True with probability p.
+  bool chance(double p) { return uniform() < p; }
+
+  // Puts the values into a uniformly random order (Fisher and Yates).
+  template <class T>
+  void shuffle(std::span<T> values) {
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+      std::swap(values[i], values[i + static_cast<std::size_t>(below(values.size() - i))]);
+    }
+  }
+
+  // `count` distinct numbers of {0, ..., population - 1}, in random order, every ordered choice
+  // equally likely. Costs O(count) time and memory, whatever the population. Requires
+  // count <= population.
+  std::vector<std::uint64_t> sample_without_replacement(std::uint64_t population,
+                                                        std::size_t count);
+
+ private:
+  PhiloxKey key_;
+  PhiloxCounter counter_;
+  PhiloxCounter block_{};
+  unsigned used_ = 4;  // words of block_ already given out
+};
+
+// The x with P(N(0,1) <= x) = probability, for a probability strictly between 0 and 1.
+double normal_quantile(double probability);
+
+}  // namespace mcnb

@@ -1,0 +1,218 @@
+#include "mcnb/base/state_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <istream>
+#include <ostream>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "states are stored little-endian");
+
+constexpr char kMagic[8] = {'M', 'C', 'N', 'B', 's', 't', 'a', '1'};
+constexpr std::size_t kFrameBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kLongestKind = 64;
+
+struct FrameHead {
+  std::uint64_t bytes;
+  std::uint64_t checksum;
+};
+
+// Mixing in the frame's number makes exchanged or repeated frames as visible as changed ones.
+std::uint64_t frame_checksum(std::span<const std::byte> frame, std::uint64_t number) {
+  return XXH3_64bits_withSeed(frame.data(), frame.size(), number + 1);
+}
+
+[[noreturn]] void system_error(const std::filesystem::path& path, const char* what) {
+  throw Error(ErrorKind::kSystem,
+              fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
+}
+
+// Makes sure the file, or the folder's entry for it, is on disk.
+void sync_to_disk(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    system_error(path, "cannot open");
+  }
+  const int result = ::fsync(file);
+  ::close(file);
+  if (result != 0) {
+    system_error(path, "cannot write to disk");
+  }
+}
+
+}  // namespace
+
+StateWriter::StateWriter(std::ostream& out, std::string name, const StateHeader& header)
+    : out_(out), name_(std::move(name)) {
+  check(header.kind.size() <= kLongestKind, "the name of a state's kind is short");
+  out_.write(kMagic, sizeof kMagic);
+  frame_.reserve(kFrameBytes);
+  write_string(header.kind);
+  write(header.version);
+}
+
+void StateWriter::write_bytes(const void* bytes, std::size_t count) {
+  const auto* from = static_cast<const std::byte*>(bytes);
+  while (count > 0) {
+    const std::size_t part = std::min(count, kFrameBytes - frame_.size());
+    frame_.insert(frame_.end(), from, from + part);
+    from += part;
+    count -= part;
+    if (frame_.size() == kFrameBytes) {
+      write_frame();
+    }
+  }
+}
+
+void StateWriter::write_frame() {
+  const FrameHead head{frame_.size(), frame_checksum(frame_, frames_++)};
+  out_.write(reinterpret_cast<const char*>(&head), sizeof head);
+  out_.write(reinterpret_cast<const char*>(frame_.data()),
+             static_cast<std::streamsize>(frame_.size()));
+  if (!out_) {
+    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write (disk full?)", name_));
+  }
+  frame_.clear();
+}
+
+void StateWriter::finish() {
+  if (!frame_.empty()) {
+    write_frame();
+  }
+  write_frame();  // an empty one ends the state
+  out_.flush();
+  if (!out_) {
+    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write (disk full?)", name_));
+  }
+}
+
+StateReader::StateReader(std::istream& in, std::string name, const StateHeader& newest)
+    : in_(in), name_(std::move(name)) {
+  char magic[sizeof kMagic];
+  in_.read(magic, sizeof magic);
+  if (in_.gcount() != sizeof magic || std::memcmp(magic, kMagic, sizeof magic) != 0) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: not a saved mcnb state (it does not start with its magic number)",
+                            name_));
+  }
+  position_ = sizeof magic;
+  const std::string kind = read_string(kLongestKind);
+  if (kind != newest.kind) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: holds a {}, expected a {}", name_, kind, newest.kind));
+  }
+  version_ = read<std::uint32_t>();
+  if (version_ == 0 || version_ > newest.version) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: {} version {}, this program reads versions 1 to {}", name_, kind,
+                            version_, newest.version));
+  }
+}
+
+void StateReader::fail(const std::string& what) const {
+  throw Error(ErrorKind::kCorrupt, fmt::format("{}: damaged before byte {}: {}", name_, position_,
+                                               what));
+}
+
+void StateReader::read_raw(void* bytes, std::size_t count) {
+  in_.read(static_cast<char*>(bytes), static_cast<std::streamsize>(count));
+  const auto got = static_cast<std::size_t>(in_.gcount());
+  position_ += got;
+  if (got != count) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: truncated: it ends at byte {}", name_, position_));
+  }
+}
+
+// False at the end mark.
+bool StateReader::next_frame() {
+  FrameHead head;
+  read_raw(&head, sizeof head);
+  if (head.bytes > kFrameBytes) {
+    fail("a frame is longer than 1 MiB");
+  }
+  frame_.resize(static_cast<std::size_t>(head.bytes));
+  read_raw(frame_.data(), frame_.size());
+  if (frame_checksum(frame_, frames_++) != head.checksum) {
+    fail("a checksum does not match");
+  }
+  used_ = 0;
+  ended_ = frame_.empty();
+  return !ended_;
+}
+
+void StateReader::read_bytes(void* bytes, std::size_t count) {
+  auto* to = static_cast<std::byte*>(bytes);
+  while (count > 0) {
+    if (used_ == frame_.size() && (ended_ || !next_frame())) {
+      fail("the state ends where more was expected");
+    }
+    const std::size_t part = std::min(count, frame_.size() - used_);
+    std::memcpy(to, frame_.data() + used_, part);
+    to += part;
+    used_ += part;
+    count -= part;
+  }
+}
+
+void StateReader::finish() {
+  if (used_ != frame_.size() || ended_ || next_frame()) {
+    fail("more follows where the state should end");
+  }
+  if (in_.peek() != std::istream::traits_type::eof()) {
+    fail("more bytes follow the end mark");
+  }
+}
+
+void save_state_file(const std::filesystem::path& path, const StateHeader& header,
+                     const std::function<void(StateWriter&)>& write) {
+  std::filesystem::path temporary = path;
+  temporary += fmt::format(".{}.part", ::getpid());
+  try {
+    {
+      std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+      if (!out) {
+        system_error(path, "cannot create");
+      }
+      StateWriter writer(out, path.string(), header);
+      write(writer);
+      writer.finish();
+    }
+    sync_to_disk(temporary);
+    std::filesystem::rename(temporary, path);
+    sync_to_disk(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", path.string(), error.code().message()));
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void load_state_file(const std::filesystem::path& path, const StateHeader& newest,
+                     const std::function<void(StateReader&)>& read) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    system_error(path, "cannot open");
+  }
+  StateReader reader(in, path.string(), newest);
+  read(reader);
+  reader.finish();
+}
+
+}  // namespace mcnb

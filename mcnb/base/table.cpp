@@ -1,0 +1,110 @@
+#include "mcnb/base/table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+bool looks_like_number(const std::string& cell) {
+  return cell.empty() || cell == "-" || cell.find_first_of("0123456789") != std::string::npos;
+}
+
+// How many columns a UTF-8 text takes on the terminal, as long as every character takes one.
+std::size_t shown_width(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+std::string padded(const std::string& cell, std::size_t width, bool right) {
+  const std::string space(width - shown_width(cell), ' ');
+  return right ? space + cell : cell + space;
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += i == 0 ? "" : ",";
+    if (cells[i].find_first_of(",\"\r\n") == std::string::npos) {
+      line += cells[i];
+      continue;
+    }
+    line += '"';
+    for (const char c : cells[i]) {
+      line += c == '"' ? std::string("\"\"") : std::string(1, c);
+    }
+    line += '"';
+  }
+  return line + '\n';
+}
+
+}  // namespace
+
+Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+
+void Table::add_row(std::vector<std::string> cells) {
+  check(cells.size() == headings_.size(), "a row has as many cells as there are headings");
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::aligned() const {
+  std::string heading;
+  std::string rule;
+  std::vector<std::string> lines(rows_.size());
+  for (std::size_t column = 0; column < headings_.size(); ++column) {
+    std::size_t width = shown_width(headings_[column]);
+    bool numbers = true;
+    for (const auto& row : rows_) {
+      width = std::max(width, shown_width(row[column]));
+      numbers = numbers && looks_like_number(row[column]);
+    }
+    const std::string gap = column == 0 ? "" : "  ";
+    heading += gap + padded(headings_[column], width, numbers);
+    rule += gap + std::string(width, '-');
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      lines[i] += gap + padded(rows_[i][column], width, numbers);
+    }
+  }
+  std::string text = heading + '\n' + rule + '\n';
+  for (const std::string& line : lines) {
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+std::string Table::csv() const {
+  std::string text = csv_line(headings_);
+  for (const auto& row : rows_) {
+    text += csv_line(row);
+  }
+  return text;
+}
+
+void write_text_file(const std::filesystem::path& path, const std::string& text) {
+  std::error_code error;
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path(), error);
+  }
+  std::filesystem::path temporary = path;
+  temporary += ".part";
+  {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    out << text;
+    out.flush();
+    if (!out) {
+      throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write", path.string()));
+    }
+  }
+  std::filesystem::rename(temporary, path, error);
+  if (error) {
+    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", path.string(), error.message()));
+  }
+}
+
+}  // namespace mcnb

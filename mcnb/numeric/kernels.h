@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mcnb/numeric/network_shape.h"
+
+// The inner loops, written once with Highway and compiled for every instruction set; the best one
+// of the machine is chosen at run time. Sums of m products run in 16 fixed lanes, in index order
+// within a lane, and a fixed tree over the lanes, with fused multiply-add: so AVX2 and AVX-512
+// agree bit for bit. SSE4 and the plain fallback round each product (they have no fused one).
+//
+// Kernels check nothing; the callers in this layer do. They touch no memory outside the arrays they
+// are given, so neighbouring networks may be changed by other threads meanwhile.
+namespace mcnb::kernels {
+
+// Instruction sets that this machine can run, best first: "avx512", "avx2", "sse4", "plain".
+std::vector<std::string> simd_targets();
+
+// The one in use.
+std::string simd_target();
+
+// Uses another one from now on. Throws Error (kUsage) for one that is unknown or that the machine
+// lacks. Not to be called while kernels run.
+void use_simd_target(const std::string& name);
+
+// Arms that share one range of rows of W_1, packed for `predict`: values[column * arms + arm].
+struct ArmTile {
+  std::vector<float> values;
+  std::uint32_t arms = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t row = 0;        // first row of W_1 that the columns meet
+  std::uint32_t first_arm = 0;  // where the results go: rows first_arm, first_arm + 1, ...
+};
+
+// The most arms that a tile may hold, for the instruction set in use.
+std::size_t max_tile_arms();
+
+// One network to evaluate, and the column of the result that is its place.
+struct PredictTarget {
+  const float* network;
+  std::size_t column;
+};
+
+// out[(first_arm + a) * stride + target.column] = f(x_a; target.network) for all tiles and targets.
+void predict(const NetworkShape& shape, std::span<const ArmTile> tiles,
+             std::span<const PredictTarget> targets, float* out, std::size_t stride);
+
+// f(x; network), x non-zero only at `row` .. `row + x.size()`. Leaves h_1 .. h_{L-1} in
+// `activations`, each `shape.padded_width()` long. The same bits as `predict`.
+float forward(const NetworkShape& shape, const float* network, std::span<const float> x,
+              std::uint32_t row, float* activations);
+
+// b_1 .. b_{L-1} (padded likewise), the factors of df/dW_l = b_l h_{l-1}^T, from the activations.
+void backward(const NetworkShape& shape, const float* network, const float* activations,
+              float* signals);
+
+// One SGD step of rate `rate` on (f(x) - reward)^2 / 2, for every network.
+void sgd_step(const NetworkShape& shape, std::span<float* const> networks, std::span<const float> x,
+              std::uint32_t row, float reward, float rate);
+
+// network += factor * df/dtheta, given the factors. Touches only the rows of W_1 that x meets.
+void add_gradient(const NetworkShape& shape, float* network, std::span<const float> x,
+                  std::uint32_t row, const float* activations, const float* signals, float factor);
+
+// One Adam update of `count` weights with gradients scale * signal[i]. On the first touch of a
+// weight the moments are taken as zero, whatever memory holds.
+struct AdamRow {
+  float* weights;
+  float* first_moments;
+  float* second_moments;
+  const float* signals;
+  std::size_t count;
+  float scale;
+  float step_size;          // rate / (1 - beta_1^t)
+  float second_correction;  // 1 / sqrt(1 - beta_2^t)
+  bool first_touch;
+};
+void adam_update(const AdamRow& row);
+
+float dot(const float* a, const float* b, std::size_t count);
+
+}  // namespace mcnb::kernels

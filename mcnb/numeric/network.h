@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "mcnb/base/random.h"
+#include "mcnb/numeric/network_shape.h"
+
+namespace mcnb {
+
+// A feature vector: `values` at `offset`, zero elsewhere. Borrows the values.
+struct Features {
+  std::span<const float> values;
+  std::uint32_t offset = 0;
+};
+
+struct Sample {
+  Features features;
+  float reward = 0.0F;
+};
+
+// Throws Error (kInput), naming `what`, unless the features fit the network and are finite.
+void check_features(const NetworkShape& shape, const Features& features, std::string_view what);
+void check_sample(const NetworkShape& shape, const Sample& sample, std::string_view what);
+
+enum class Initialisation {
+  kPaper,      // W_l ~ N(0, 2/m) for l < L, W_L ~ N(0, 1/m)
+  kSymmetric,  // two equal halves with opposite signs in W_L: f = 0 everywhere. Needs an even m.
+};
+
+// Random parameters, biases zero; the same for the same seed on every machine. Throws Error
+// (kUsage) for a shape that is out of range.
+std::vector<float> random_network(const NetworkShape& shape, Initialisation initialisation,
+                                  std::uint64_t seed, std::uint64_t number = 0);
+
+// What f(x), its gradient, and a step along the gradient are made of. The gradient with respect to
+// W_l is b_l h_{l-1}^T, h_0 = x and b_L = 1: the factors say it all in O(d + Lm) numbers.
+struct GradientFactors {
+  float value = 0.0F;              // f(x)
+  Features features;               // h_0, borrowed
+  std::vector<float> activations;  // h_1 .. h_{L-1}, each padded_width() apart
+  std::vector<float> signals;      // b_1 .. b_{L-1}, likewise
+};
+
+// Fills `factors` for the network at x, reusing its memory; keeps a reference to the values of x.
+// Requires features that check_features accepts.
+void find_gradient(const NetworkShape& shape, std::span<const float> network,
+                   const Features& features, GradientFactors& factors);
+
+// Euclidean norm of the gradient, and of the difference of two gradients, from their factors.
+double gradient_norm(const NetworkShape& shape, const GradientFactors& factors);
+double gradient_distance(const NetworkShape& shape, const GradientFactors& a,
+                         const GradientFactors& b);
+
+}  // namespace mcnb

@@ -1,0 +1,168 @@
+#include "mcnb/numeric/training.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+#include "mcnb/numeric/kernels.h"
+
+namespace mcnb {
+namespace {
+
+// Adam's bias corrections at one step count.
+class AdamClock {
+ public:
+  explicit AdamClock(float rate) : rate_(rate) {}
+
+  struct Corrections {
+    float step_size;
+    float second;
+  };
+  Corrections at(std::uint32_t step) {
+    while (known_.size() <= step) {
+      first_power_ *= 0.9;
+      second_power_ *= 0.999;
+      known_.push_back({static_cast<float>(rate_ / (1.0 - first_power_)),
+                        static_cast<float>(1.0 / std::sqrt(1.0 - second_power_))});
+    }
+    return known_[step];
+  }
+
+ private:
+  double rate_;
+  double first_power_ = 1.0;
+  double second_power_ = 1.0;
+  std::vector<Corrections> known_{{0.0F, 0.0F}};  // by step count, from 1
+};
+
+// Adam over one network, with the moments in the scratch memory.
+class Adam {
+ public:
+  Adam(const NetworkShape& shape, std::span<float> network, float rate, TrainingScratch& scratch)
+      : shape_(shape), network_(network), scratch_(scratch), clock_(rate) {
+    scratch_.first_moments.resize(network.size());
+    scratch_.second_moments.resize(network.size());
+    scratch_.row_steps.assign(shape.inputs, 0);
+  }
+
+  void step(float error) {
+    ++steps_;
+    const GradientFactors& factors = scratch_.factors;
+    const std::size_t padded = shape_.padded_width();
+    for (std::size_t i = 0; i < factors.features.values.size(); ++i) {
+      const std::size_t row = factors.features.offset + i;
+      update(row * shape_.width, factors.signals.data(), shape_.width,
+             error * factors.features.values[i], ++scratch_.row_steps[row]);
+    }
+    for (std::uint32_t layer = 1; layer < shape_.depth; ++layer) {
+      const float* signal = factors.signals.data() + (layer - 1) * padded;
+      const std::size_t start = shape_.layer_offset(layer);
+      if (layer > 1) {
+        const float* inputs = factors.activations.data() + (layer - 2) * padded;
+        for (std::size_t i = 0; i < shape_.width; ++i) {
+          update(start + i * shape_.width, signal, shape_.width, error * inputs[i], steps_);
+        }
+      }
+      if (shape_.biases) {
+        update(start + shape_.layer_inputs(layer) * shape_.width, signal, shape_.width, error,
+               steps_);
+      }
+    }
+    const std::size_t last = shape_.layer_offset(shape_.depth);
+    update(last, factors.activations.data() + (shape_.depth - 2) * padded, shape_.width, error,
+           steps_);
+    if (shape_.biases) {
+      const float one = 1.0F;
+      update(last + shape_.width, &one, 1, error, steps_);
+    }
+  }
+
+ private:
+  void update(std::size_t place, const float* signals, std::size_t count, float scale,
+              std::uint32_t step) {
+    const AdamClock::Corrections corrections = clock_.at(step);
+    kernels::adam_update({.weights = network_.data() + place,
+                          .first_moments = scratch_.first_moments.data() + place,
+                          .second_moments = scratch_.second_moments.data() + place,
+                          .signals = signals,
+                          .count = count,
+                          .scale = scale,
+                          .step_size = corrections.step_size,
+                          .second_correction = corrections.second,
+                          .first_touch = step == 1});
+  }
+
+  const NetworkShape& shape_;
+  std::span<float> network_;
+  TrainingScratch& scratch_;
+  AdamClock clock_;
+  std::uint32_t steps_ = 0;
+};
+
+}  // namespace
+
+void TrainingOptions::validate() const {
+  if (!(learning_rate > 0.0F) || !std::isfinite(learning_rate)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("learning rate: expected a positive number, got {}", learning_rate));
+  }
+  if (step_limit > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("step limit: expected at most 2^32 - 1, got {}", step_limit));
+  }
+  if (!(stop_loss >= 0.0)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("stop loss: expected zero or more, got {}", stop_loss));
+  }
+}
+
+TrainingReport train_network(const NetworkShape& shape, std::span<float> network,
+                             std::span<const Sample> samples, const TrainingOptions& options,
+                             Rng& rng, TrainingScratch& scratch) {
+  check(network.size() == shape.parameter_count(), "the parameters match the network's shape");
+  check(samples.size() <= std::numeric_limits<std::uint32_t>::max(), "samples have 32-bit numbers");
+  options.validate();
+  TrainingReport report;
+  if (samples.empty()) {
+    return report;
+  }
+  scratch.order.resize(samples.size());
+  std::iota(scratch.order.begin(), scratch.order.end(), 0U);
+  const bool with_adam = options.optimiser == Optimiser::kAdam;
+  Adam adam(shape, network, options.learning_rate, scratch);
+  while (report.steps < options.step_limit) {
+    double loss = 0.0;
+    for (std::size_t i = 0; i < samples.size() && report.steps < options.step_limit; ++i) {
+      // The shuffle goes along with the epoch: what is not reached is not shuffled.
+      std::swap(scratch.order[i],
+                scratch.order[i + static_cast<std::size_t>(rng.below(samples.size() - i))]);
+      const Sample& sample = samples[scratch.order[i]];
+      find_gradient(shape, network, sample.features, scratch.factors);
+      const float error = scratch.factors.value - sample.reward;
+      loss += 0.5 * static_cast<double>(error) * error;
+      if (with_adam) {
+        adam.step(error);
+      } else {
+        kernels::add_gradient(shape, network.data(), sample.features.values,
+                              sample.features.offset, scratch.factors.activations.data(),
+                              scratch.factors.signals.data(), -options.learning_rate * error);
+      }
+      ++report.steps;
+      if (i + 1 == samples.size()) {
+        ++report.epochs;
+        report.last_epoch_loss = loss / static_cast<double>(samples.size());
+      }
+    }
+    if (report.epochs > 0 && report.last_epoch_loss <= options.stop_loss) {
+      report.stopped_by_loss = true;
+      break;
+    }
+  }
+  return report;
+}
+
+}  // namespace mcnb

@@ -1,0 +1,147 @@
+#include "bench/limits.h"
+
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/limits.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace mcnb::bench::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<float>;
+using Vector = hn::Vec<Tag>;
+
+constexpr std::size_t kChains = 12;  // enough to hide the latency of the multiply-adds
+
+// Returns the operations done.
+double MultiplyAdd(std::size_t rounds, float* result) {
+  const Tag tag;
+  Vector chains[kChains];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kChains; ++i) {
+    chains[i] = hn::Set(tag, static_cast<float>(i));
+  }
+  const Vector factor = hn::Set(tag, 0.999F);
+  const Vector term = hn::Set(tag, 0.001F);
+  for (std::size_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kChains; ++i) {
+      chains[i] = hn::MulAdd(chains[i], factor, term);
+    }
+  }
+  Vector sum = chains[0];
+  for (std::size_t i = 1; i < kChains; ++i) {
+    sum = hn::Add(sum, chains[i]);
+  }
+  *result = hn::GetLane(sum);
+  return 2.0 * static_cast<double>(rounds * kChains * hn::Lanes(tag));
+}
+
+float SumUp(const float* from, std::size_t count) {
+  const Tag tag;
+  const std::size_t lanes = hn::Lanes(tag);
+  Vector sums[8];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < 8; ++i) {
+    sums[i] = hn::Zero(tag);
+  }
+  for (std::size_t at = 0; at + 8 * lanes <= count; at += 8 * lanes) {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < 8; ++i) {
+      sums[i] = hn::Add(sums[i], hn::Load(tag, from + at + i * lanes));
+    }
+  }
+  Vector sum = sums[0];
+  for (std::size_t i = 1; i < 8; ++i) {
+    sum = hn::Add(sum, sums[i]);
+  }
+  return hn::GetLane(sum);
+}
+
+}  // namespace
+}  // namespace mcnb::bench::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "mcnb/base/error.h"
+
+namespace mcnb::bench {
+
+HWY_EXPORT(MultiplyAdd);
+HWY_EXPORT(SumUp);
+
+namespace {
+
+// Keeps the compiler from dropping the loops.
+std::atomic<float> sink{0.0F};
+
+constexpr std::size_t kFloatsPerTurn = std::size_t{1} << 16;
+
+}  // namespace
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double measure_fma_peak(ThreadPool& threads, double seconds) {
+  constexpr std::size_t kRounds = 200'000;
+  std::vector<double> operations(threads.thread_count());
+  const double best = shortest(seconds, [&] {
+    threads.parallel_for(threads.thread_count(), 1, [&](std::size_t begin, std::size_t) {
+      float result = 0.0F;
+      operations[begin] = HWY_DYNAMIC_DISPATCH(MultiplyAdd)(kRounds, &result);
+      sink.store(result, std::memory_order_relaxed);
+    });
+  });
+  return static_cast<double>(operations.size()) * operations[0] / best;
+}
+
+ReadStream::ReadStream(ThreadPool& threads, std::size_t bytes)
+    : threads_(threads), count_(std::max<std::size_t>(bytes / sizeof(float), 1024)) {
+  void* memory = ::mmap(nullptr, count_ * sizeof(float), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw Error(ErrorKind::kLimit, "benchmark: no memory for the read stream");
+  }
+  ::madvise(memory, count_ * sizeof(float), MADV_HUGEPAGE);
+  data_ = static_cast<float*>(memory);
+  std::fill_n(data_, count_, 1.0F);
+}
+
+ReadStream::~ReadStream() { ::munmap(data_, count_ * sizeof(float)); }
+
+void ReadStream::read_once() {
+  threads_.parallel_for(count_, kFloatsPerTurn, [&](std::size_t begin, std::size_t end) {
+    sink.store(HWY_DYNAMIC_DISPATCH(SumUp)(data_ + begin, end - begin),
+               std::memory_order_relaxed);
+  });
+}
+
+std::size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::size_t kibibytes = 0;
+  std::string unit;
+  while (file >> name >> kibibytes) {
+    std::getline(file, unit);
+    if (name == "MemAvailable:") {
+      return kibibytes * 1024;
+    }
+  }
+  return 0;
+}
+
+}  // namespace mcnb::bench
+#endif  // HWY_ONCE

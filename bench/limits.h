@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+
+#include "mcnb/base/thread_pool.h"
+
+// What the machine can do at best, measured the same way and in the same run as our own loops.
+namespace mcnb::bench {
+
+// Floating-point operations per second of independent fused multiply-adds in registers.
+double measure_fma_peak(ThreadPool& threads, double seconds);
+
+// Reads a buffer once, on all threads, as fast as it can be streamed; repeated calls show the
+// bandwidth of whichever cache or memory holds it.
+class ReadStream {
+ public:
+  // Fills `bytes` of memory.
+  ReadStream(ThreadPool& threads, std::size_t bytes);
+  ~ReadStream();
+  ReadStream(const ReadStream&) = delete;
+  ReadStream& operator=(const ReadStream&) = delete;
+
+  void read_once();
+  std::size_t bytes() const { return count_ * sizeof(float); }
+
+ private:
+  ThreadPool& threads_;
+  float* data_;
+  std::size_t count_;
+};
+
+// Bytes that the system says can still be used.
+std::size_t available_memory();
+
+// The shortest of repeated runs of `work`, within about `seconds`, at least three.
+template <class Work>
+double shortest(double seconds, Work&& work);
+
+double now_seconds();
+
+template <class Work>
+double shortest(double seconds, Work&& work) {
+  const double begin = now_seconds();
+  double best = 1e30;
+  for (int run = 0; run < 3 || now_seconds() - begin < seconds; ++run) {
+    const double start = now_seconds();
+    work();
+    const double taken = now_seconds() - start;
+    best = taken < best ? taken : best;
+  }
+  return best;
+}
+
+}  // namespace mcnb::bench

@@ -1,0 +1,297 @@
+#include "bench/networks.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "bench/limits.h"
+#include "bench/peer.h"
+#include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
+#include "mcnb/numeric/network_pool.h"
+
+namespace mcnb::bench {
+namespace {
+
+constexpr int kTurns = 5;  // the things compared take turns, so that noise meets all of them
+
+// What is timed: n networks on `arms` arms, all with the same features or each in its own block.
+struct Case {
+  std::size_t users;
+  std::uint32_t features;
+  bool blocks;
+};
+
+struct Timing {
+  Case which;
+  double predict = 0.0;  // seconds
+  double step = 0.0;
+  double read = 0.0;          // seconds to read as many bytes as predict must
+  double bytes = 0.0;         // that predict must read
+  double operations = 0.0;    // that predict must do
+  double memory_ratio = 0.0;  // bytes held / bytes of parameters
+  double peak = 0.0;          // operations per second
+
+  double bandwidth_share() const { return read / predict; }
+  double peak_share() const { return operations / predict / peak; }
+};
+
+struct PeerTiming {
+  double seconds = 0.0;
+  std::string formulation;
+};
+using PeerTimings = std::map<std::tuple<std::string, std::size_t, std::size_t>, PeerTiming>;
+
+// f(x) by the book, in double precision.
+double plain_prediction(std::span<const float> network, std::uint32_t width, const Features& x,
+                        std::size_t inputs) {
+  double value = 0.0;
+  for (std::size_t unit = 0; unit < width; ++unit) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < x.values.size(); ++i) {
+      sum += static_cast<double>(network[(x.offset + i) * width + unit]) * x.values[i];
+    }
+    value += std::max(sum, 0.0) * network[inputs * width + unit];
+  }
+  return value;
+}
+
+void check_answers(const NetworkPool& pool, std::span<const Features> arms,
+                   const Predictions& predictions) {
+  Rng rng(1, Stream::kBenchmark, 1);
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto user = static_cast<std::size_t>(rng.below(pool.user_count()));
+    const auto arm = static_cast<std::size_t>(rng.below(arms.size()));
+    const double expected =
+        plain_prediction(pool.parameters(UserId{static_cast<std::uint32_t>(user)}),
+                         pool.shape().width, arms[arm], pool.shape().inputs);
+    const double found = predictions.row(arm)[user];
+    if (!(std::abs(found - expected) <= 1e-4 * (1.0 + std::abs(expected)))) {
+      throw Error(ErrorKind::kSystem,
+                  fmt::format("benchmark: user {}, arm {}: computed {}, the plain loop gives {}",
+                              user, arm, found, expected));
+    }
+  }
+}
+
+Timing time_case(ThreadPool& threads, const NetworkBenchOptions& options, const Case& which) {
+  const auto arm_count = static_cast<std::uint32_t>(options.arms);
+  const NetworkShape shape{.inputs = which.blocks ? which.features * arm_count : which.features,
+                           .width = static_cast<std::uint32_t>(options.width)};
+  std::vector<float> start = random_network(shape, Initialisation::kPaper, 1);
+  NetworkPool pool(shape, start);
+  pool.add_users(which.users);
+  std::vector<UserId> everyone(which.users);
+  const std::size_t last_layer = shape.layer_offset(shape.depth);
+  for (std::size_t user = 0; user < which.users; ++user) {
+    everyone[user] = UserId{static_cast<std::uint32_t>(user)};
+    start[last_layer + user % shape.width] += 1e-4F;  // no two users alike
+    pool.set_parameters(everyone[user], start);
+  }
+
+  Rng rng(1, Stream::kBenchmark);
+  std::vector<std::vector<float>> values(arm_count, std::vector<float>(which.features));
+  std::vector<Features> arms;
+  for (std::uint32_t arm = 0; arm < arm_count; ++arm) {
+    for (float& value : values[arm]) {
+      value = static_cast<float>(rng.normal() / std::sqrt(static_cast<double>(which.features)));
+    }
+    arms.push_back({values[arm], which.blocks ? arm * which.features : 0});
+  }
+  Predictions predictions;
+  pool.predict(threads, arms, predictions);
+  check_answers(pool, arms, predictions);
+
+  Timing timing{.which = which};
+  const auto parameters = static_cast<double>(shape.parameter_count() * which.users);
+  timing.bytes = parameters * sizeof(float);
+  timing.memory_ratio = static_cast<double>(pool.memory_bytes()) / timing.bytes;
+  // A block arm meets only its rows of W_1: the arms together read W_1 once.
+  timing.operations = 2.0 * static_cast<double>(which.users * arm_count) *
+                      static_cast<double>((which.features + 1) * shape.width);
+  ReadStream stream(threads, static_cast<std::size_t>(timing.bytes));
+  timing.predict = timing.step = timing.read = 1e30;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const double seconds = options.seconds / kTurns;
+    timing.peak = std::max(timing.peak, measure_fma_peak(threads, std::min(seconds, 0.05)));
+    timing.read = std::min(timing.read, shortest(seconds, [&] { stream.read_once(); }));
+    timing.predict = std::min(
+        timing.predict, shortest(seconds, [&] { pool.predict(threads, arms, predictions); }));
+    timing.step = std::min(timing.step, shortest(seconds, [&] {
+                             pool.step(threads, everyone, {arms[0], 0.5F}, 1e-3F);
+                           }));
+  }
+  timing.read *= timing.bytes / static_cast<double>(stream.bytes());
+  return timing;
+}
+
+std::string joined(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const std::uint64_t number : numbers) {
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+  }
+  return text;
+}
+
+PeerTimings time_peer(const NetworkBenchOptions& options) {
+  const std::string python = find_python_with_torch();
+  if (python.empty()) {
+    fmt::print(stderr, "no Python with torch here: the comparison with PyTorch is left out "
+                       "(Debian: python3-torch, libopenblas0-pthread)\n");
+    return {};
+  }
+  PeerTimings timings;
+  fmt::print(stderr, "timing PyTorch's fastest formulation ...\n");
+  for (const PeerRow& row : run_peer(
+           python, "networks.py",
+           {"--users", joined(options.users), "--features", joined(options.features), "--width",
+            std::to_string(options.width), "--arms", std::to_string(options.arms), "--threads",
+            std::to_string(options.threads), "--seconds", fmt::format("{}", options.seconds),
+            "--block"})) {
+    timings[{row.at("operation"), std::stoull(row.at("users")), std::stoull(row.at("features"))}] =
+        {std::stod(row.at("seconds")), row.at("formulation")};
+  }
+  return timings;
+}
+
+void check_options(const NetworkBenchOptions& options) {
+  const auto within = [](const char* name, std::uint64_t value, std::uint64_t low,
+                         std::uint64_t high) {
+    if (value < low || value > high) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
+    }
+  };
+  for (const std::uint64_t users : options.users) {
+    within("users", users, 1, 1'000'000'000);
+  }
+  for (const std::uint64_t features : options.features) {
+    within("features", features, 1, 100'000);
+  }
+  within("width", options.width, 1, NetworkShape::kMaxWidth);
+  within("arms", options.arms, 1, 10'000);
+  within("threads", options.threads, 1, ThreadPool::kMaxThreads);
+  if (!(options.seconds > 0.0) || options.seconds > 3600.0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--seconds: expected more than 0, at most 3600, got {}",
+                            options.seconds));
+  }
+}
+
+void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
+                  const PeerTimings& peer) {
+  Table shown({"users", "features", "predict-all", "ns/user", "GB/s", "of read", "GFLOP/s",
+               "of peak", "of limit", "step-all", "step/predict", "memory", "PyTorch", "faster",
+               "PyTorch step", "faster"});
+  Table csv({"users", "features", "blocks", "width", "arms", "threads", "predict_seconds",
+             "step_seconds", "read_seconds", "bytes", "operations", "peak_flops",
+             "share_of_read_bandwidth", "share_of_fma_peak", "memory_ratio",
+             "torch_predict_seconds", "torch_predict_formulation", "torch_step_seconds",
+             "torch_step_formulation"});
+  for (const Timing& timing : timings) {
+    const auto& [users, features, blocks] = timing.which;
+    const std::string suffix = blocks ? "-block" : "";
+    const auto find_peer = [&](const std::string& name) -> std::optional<PeerTiming> {
+      const auto found = peer.find({name + suffix, users, features});
+      return found == peer.end() ? std::nullopt : std::optional(found->second);
+    };
+    const auto torch = find_peer("predict");
+    const auto torch_step = find_peer("step");
+    const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
+    const auto percent = [](double share) { return fmt::format("{:.0f} %", share * 100); };
+    const auto times = [](const std::optional<PeerTiming>& other, double ours) {
+      return other ? fmt::format("{:.1f} x", other->seconds / ours) : std::string("-");
+    };
+    shown.add_row(
+        {std::to_string(users), fmt::format("{}{}", features, blocks ? " block" : ""),
+         milliseconds(timing.predict),
+         fmt::format("{:.0f}", timing.predict / static_cast<double>(users) * 1e9),
+         fmt::format("{:.1f}", timing.bytes / timing.predict / 1e9),
+         percent(timing.bandwidth_share()),
+         fmt::format("{:.0f}", timing.operations / timing.predict / 1e9),
+         percent(timing.peak_share()),
+         percent(std::max(timing.bandwidth_share(), timing.peak_share())),
+         milliseconds(timing.step), fmt::format("{:.2f}", timing.step / timing.predict),
+         fmt::format("{:.3f}", timing.memory_ratio),
+         torch ? milliseconds(torch->seconds) : "-", times(torch, timing.predict),
+         torch_step ? milliseconds(torch_step->seconds) : "-", times(torch_step, timing.step)});
+    const auto exact = [](double value) { return fmt::format("{:.6g}", value); };
+    csv.add_row({std::to_string(users), std::to_string(features), blocks ? "1" : "0",
+                 std::to_string(options.width), std::to_string(options.arms),
+                 std::to_string(options.threads), exact(timing.predict), exact(timing.step),
+                 exact(timing.read), exact(timing.bytes), exact(timing.operations),
+                 exact(timing.peak), exact(timing.bandwidth_share()), exact(timing.peak_share()),
+                 exact(timing.memory_ratio), torch ? exact(torch->seconds) : "",
+                 torch ? torch->formulation : "", torch_step ? exact(torch_step->seconds) : "",
+                 torch_step ? torch_step->formulation : ""});
+  }
+  fmt::print("\n{}", shown.aligned());
+  fmt::print(
+      "\nof read: share of the read bandwidth at the same working-set size; of peak: share of the\n"
+      "fused multiply-add peak; of limit: the nearer of the two. All measured in this run, in turns.\n"
+      "memory: bytes held per byte of parameters. faster: how many times as fast as PyTorch's\n"
+      "fastest batched formulation.\n");
+  for (const std::uint64_t features : options.features) {
+    const Timing* small = nullptr;
+    const Timing* large = nullptr;
+    for (const Timing& timing : timings) {
+      if (timing.which.features == features && !timing.which.blocks &&
+          timing.which.users >= 20'000) {
+        small = small == nullptr ? &timing : small;
+        large = &timing;
+      }
+    }
+    if (small != large) {
+      const auto per_user = [](const Timing* timing) {
+        return timing->predict / static_cast<double>(timing->which.users);
+      };
+      fmt::print("growth, {} features: a user costs {:.2f} times as much at {} as at {} users\n",
+                 features, per_user(large) / per_user(small), large->which.users,
+                 small->which.users);
+    }
+  }
+  const std::string path = options.output + "/bench-networks.csv";
+  write_text_file(path, csv.csv());
+  fmt::print("\ntable: {}\n", path);
+}
+
+}  // namespace
+
+void bench_networks(const NetworkBenchOptions& options) {
+  check_options(options);
+  ThreadPool threads(static_cast<std::size_t>(options.threads));
+  fmt::print("networks of width {}, {} arms, {} threads, {}\n", options.width, options.arms,
+             options.threads, kernels::simd_target());
+  std::vector<Case> cases;
+  for (const std::uint64_t features : options.features) {
+    for (const std::uint64_t users : options.users) {
+      cases.push_back({static_cast<std::size_t>(users), static_cast<std::uint32_t>(features),
+                       false});
+    }
+  }
+  cases.push_back({10, 784, true});
+  std::vector<Timing> timings;
+  for (const Case& which : cases) {
+    const double inputs = static_cast<double>(which.features) *
+                          (which.blocks ? static_cast<double>(options.arms) : 1.0);
+    const double bytes = static_cast<double>(which.users) * (inputs + 1.0) *
+                         static_cast<double>(options.width) * sizeof(float);
+    // The networks, and as much again for the read stream.
+    const auto available = static_cast<double>(available_memory());
+    if (2.2 * bytes > available) {
+      fmt::print(stderr, "{} users, {} features: left out, needs {:.1f} GiB, {:.1f} GiB are free\n",
+                 which.users, which.features, 2.2 * bytes / 0x1p30, available / 0x1p30);
+      continue;
+    }
+    fmt::print(stderr, "{} users, {} features{} ...\n", which.users, which.features,
+               which.blocks ? " in blocks" : "");
+    timings.push_back(time_case(threads, options, which));
+  }
+  print_tables(options, timings, options.peer ? time_peer(options) : PeerTimings{});
+}
+
+}  // namespace mcnb::bench

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mcnb::bench {
+
+struct NetworkBenchOptions {
+  std::vector<std::uint64_t> users{500, 5'000, 20'000, 200'000, 1'000'000};
+  std::vector<std::uint64_t> features{10, 20};
+  std::uint64_t width = 100;
+  std::uint64_t arms = 10;
+  std::uint64_t threads = 2;
+  double seconds = 1.0;  // per case, for each of the things timed
+  bool peer = true;      // also time PyTorch, where it is installed
+  std::string output = "results";
+};
+
+// Times the network pool against the machine's limits and PyTorch; prints a table and writes
+// bench-networks.csv and bench-networks.png. Throws Error for options out of range.
+void bench_networks(const NetworkBenchOptions& options);
+
+}  // namespace mcnb::bench

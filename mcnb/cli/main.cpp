@@ -1,0 +1,49 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "mcnb/base/error.h"
+#include "mcnb/cli/commands.h"
+#include "mcnb/numeric/kernels.h"
+
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kBadUsage = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app("Clustered neural contextual bandits.", "mcnb");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", MCNB_VERSION);
+  app.footer(
+      "Environment: MCNB_SIMD=avx512|avx2|sse4|plain chooses the instruction set (default: the\n"
+      "best of this machine).");
+  mcnb::add_bench_command(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version end here too, with success.
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (const char* target = std::getenv("MCNB_SIMD"); target != nullptr && *target != '\0') {
+      mcnb::kernels::use_simd_target(target);
+    }
+    return run(argc, argv);
+  } catch (const mcnb::Error& error) {
+    fmt::print(stderr, "mcnb: {}\n", error.what());
+    return error.kind() == mcnb::ErrorKind::kUsage ? kBadUsage : kFailure;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "mcnb: {}\n", error.what());
+    return kFailure;
+  }
+}

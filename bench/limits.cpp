@@ -124,8 +124,7 @@ ReadStream::~ReadStream() { ::munmap(data_, count_ * sizeof(float)); }
 
 void ReadStream::read_once() {
   threads_.parallel_for(count_, kFloatsPerTurn, [&](std::size_t begin, std::size_t end) {
-    sink.store(HWY_DYNAMIC_DISPATCH(SumUp)(data_ + begin, end - begin),
-               std::memory_order_relaxed);
+    sink.store(HWY_DYNAMIC_DISPATCH(SumUp)(data_ + begin, end - begin), std::memory_order_relaxed);
   });
 }
 

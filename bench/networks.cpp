@@ -119,8 +119,8 @@ Timing time_case(ThreadPool& threads, const NetworkBenchOptions& options, const 
     const double seconds = options.seconds / kTurns;
     timing.peak = std::max(timing.peak, measure_fma_peak(threads, std::min(seconds, 0.05)));
     timing.read = std::min(timing.read, shortest(seconds, [&] { stream.read_once(); }));
-    timing.predict = std::min(
-        timing.predict, shortest(seconds, [&] { pool.predict(threads, arms, predictions); }));
+    timing.predict = std::min(timing.predict,
+                              shortest(seconds, [&] { pool.predict(threads, arms, predictions); }));
     timing.step = std::min(timing.step, shortest(seconds, [&] {
                              pool.step(threads, everyone, {arms[0], 0.5F}, 1e-3F);
                            }));
@@ -140,18 +140,19 @@ std::string joined(const std::vector<std::uint64_t>& numbers) {
 PeerTimings time_peer(const NetworkBenchOptions& options) {
   const std::string python = find_python_with_torch();
   if (python.empty()) {
-    fmt::print(stderr, "no Python with torch here: the comparison with PyTorch is left out "
-                       "(Debian: python3-torch, libopenblas0-pthread)\n");
+    fmt::print(stderr,
+               "no Python with torch here: the comparison with PyTorch is left out "
+               "(Debian: python3-torch, libopenblas0-pthread)\n");
     return {};
   }
   PeerTimings timings;
   fmt::print(stderr, "timing PyTorch's fastest formulation ...\n");
-  for (const PeerRow& row : run_peer(
-           python, "networks.py",
-           {"--users", joined(options.users), "--features", joined(options.features), "--width",
-            std::to_string(options.width), "--arms", std::to_string(options.arms), "--threads",
-            std::to_string(options.threads), "--seconds", fmt::format("{}", options.seconds),
-            "--block"})) {
+  for (const PeerRow& row :
+       run_peer(python, "networks.py",
+                {"--users", joined(options.users), "--features", joined(options.features),
+                 "--width", std::to_string(options.width), "--arms", std::to_string(options.arms),
+                 "--threads", std::to_string(options.threads), "--seconds",
+                 fmt::format("{}", options.seconds), "--block"})) {
     timings[{row.at("operation"), std::stoull(row.at("users")), std::stoull(row.at("features"))}] =
         {std::stod(row.at("seconds")), row.at("formulation")};
   }
@@ -176,65 +177,128 @@ void check_options(const NetworkBenchOptions& options) {
   within("arms", options.arms, 1, 10'000);
   within("threads", options.threads, 1, ThreadPool::kMaxThreads);
   if (!(options.seconds > 0.0) || options.seconds > 3600.0) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--seconds: expected more than 0, at most 3600, got {}",
-                            options.seconds));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--seconds: expected more than 0, at most 3600, got {}", options.seconds));
   }
+}
+
+std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
+std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
+std::string exact(double value) { return fmt::format("{:.6g}", value); }
+
+std::string features_text(const Case& which) {
+  return fmt::format("{}{}", which.features, which.blocks ? " block" : "");
+}
+
+Table our_table(const std::vector<Timing>& timings) {
+  Table table({"users", "features", "predict-all", "ns/user", "GB/s", "of read", "GFLOP/s",
+               "of peak", "of limit", "step-all", "step/predict", "memory"});
+  for (const Timing& timing : timings) {
+    const auto users = static_cast<double>(timing.which.users);
+    table.add_row({std::to_string(timing.which.users), features_text(timing.which),
+                   milliseconds(timing.predict),
+                   fmt::format("{:.0f}", timing.predict / users * 1e9),
+                   fmt::format("{:.1f}", timing.bytes / timing.predict / 1e9),
+                   percent(timing.bandwidth_share()),
+                   fmt::format("{:.0f}", timing.operations / timing.predict / 1e9),
+                   percent(timing.peak_share()),
+                   percent(std::max(timing.bandwidth_share(), timing.peak_share())),
+                   milliseconds(timing.step), fmt::format("{:.2f}", timing.step / timing.predict),
+                   fmt::format("{:.3f}", timing.memory_ratio)});
+  }
+  return table;
+}
+
+std::optional<PeerTiming> find_peer(const PeerTimings& peer, const Case& which, std::string name,
+                                    bool tiled) {
+  name += which.blocks ? "-block" : "";
+  name += tiled ? "-tiled" : "";
+  const auto found = peer.find({name, which.users, which.features});
+  return found == peer.end() ? std::nullopt : std::optional(found->second);
+}
+
+Table peer_table(const std::vector<Timing>& timings, const PeerTimings& peer) {
+  Table table({"users", "features", "operation", "mcnb", "PyTorch batched", "mcnb faster", "by",
+               "PyTorch tiled", "mcnb faster", "by"});
+  for (const Timing& timing : timings) {
+    for (const auto& [name, ours] :
+         {std::pair("predict", timing.predict), std::pair("step", timing.step)}) {
+      std::vector<std::string> cells{std::to_string(timing.which.users),
+                                     features_text(timing.which), name, milliseconds(ours)};
+      for (const bool tiled : {false, true}) {
+        const auto theirs = find_peer(peer, timing.which, name, tiled);
+        cells.push_back(theirs ? milliseconds(theirs->seconds) : "-");
+        cells.push_back(theirs ? fmt::format("{:.1f} x", theirs->seconds / ours) : "-");
+        cells.push_back(theirs ? theirs->formulation : "-");
+      }
+      table.add_row(std::move(cells));
+    }
+  }
+  return table;
+}
+
+Table csv_table(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
+                const PeerTimings& peer) {
+  std::vector<std::string> headings{"users",
+                                    "features",
+                                    "blocks",
+                                    "width",
+                                    "arms",
+                                    "threads",
+                                    "predict_seconds",
+                                    "step_seconds",
+                                    "read_seconds",
+                                    "bytes",
+                                    "operations",
+                                    "peak_flops",
+                                    "share_of_read_bandwidth",
+                                    "share_of_fma_peak",
+                                    "memory_ratio"};
+  for (const char* name : {"predict", "step"}) {
+    for (const char* sort : {"batched", "tiled"}) {
+      headings.push_back(fmt::format("torch_{}_{}_seconds", name, sort));
+      headings.push_back(fmt::format("torch_{}_{}_formulation", name, sort));
+    }
+  }
+  Table table(std::move(headings));
+  for (const Timing& timing : timings) {
+    const Case& which = timing.which;
+    std::vector<std::string> cells{std::to_string(which.users),
+                                   std::to_string(which.features),
+                                   which.blocks ? "1" : "0",
+                                   std::to_string(options.width),
+                                   std::to_string(options.arms),
+                                   std::to_string(options.threads),
+                                   exact(timing.predict),
+                                   exact(timing.step),
+                                   exact(timing.read),
+                                   exact(timing.bytes),
+                                   exact(timing.operations),
+                                   exact(timing.peak),
+                                   exact(timing.bandwidth_share()),
+                                   exact(timing.peak_share()),
+                                   exact(timing.memory_ratio)};
+    for (const char* name : {"predict", "step"}) {
+      for (const bool tiled : {false, true}) {
+        const auto theirs = find_peer(peer, which, name, tiled);
+        cells.push_back(theirs ? exact(theirs->seconds) : "");
+        cells.push_back(theirs ? theirs->formulation : "");
+      }
+    }
+    table.add_row(std::move(cells));
+  }
+  return table;
 }
 
 void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
                   const PeerTimings& peer) {
-  Table shown({"users", "features", "predict-all", "ns/user", "GB/s", "of read", "GFLOP/s",
-               "of peak", "of limit", "step-all", "step/predict", "memory", "PyTorch", "faster",
-               "PyTorch step", "faster"});
-  Table csv({"users", "features", "blocks", "width", "arms", "threads", "predict_seconds",
-             "step_seconds", "read_seconds", "bytes", "operations", "peak_flops",
-             "share_of_read_bandwidth", "share_of_fma_peak", "memory_ratio",
-             "torch_predict_seconds", "torch_predict_formulation", "torch_step_seconds",
-             "torch_step_formulation"});
-  for (const Timing& timing : timings) {
-    const auto& [users, features, blocks] = timing.which;
-    const std::string suffix = blocks ? "-block" : "";
-    const auto find_peer = [&](const std::string& name) -> std::optional<PeerTiming> {
-      const auto found = peer.find({name + suffix, users, features});
-      return found == peer.end() ? std::nullopt : std::optional(found->second);
-    };
-    const auto torch = find_peer("predict");
-    const auto torch_step = find_peer("step");
-    const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
-    const auto percent = [](double share) { return fmt::format("{:.0f} %", share * 100); };
-    const auto times = [](const std::optional<PeerTiming>& other, double ours) {
-      return other ? fmt::format("{:.1f} x", other->seconds / ours) : std::string("-");
-    };
-    shown.add_row(
-        {std::to_string(users), fmt::format("{}{}", features, blocks ? " block" : ""),
-         milliseconds(timing.predict),
-         fmt::format("{:.0f}", timing.predict / static_cast<double>(users) * 1e9),
-         fmt::format("{:.1f}", timing.bytes / timing.predict / 1e9),
-         percent(timing.bandwidth_share()),
-         fmt::format("{:.0f}", timing.operations / timing.predict / 1e9),
-         percent(timing.peak_share()),
-         percent(std::max(timing.bandwidth_share(), timing.peak_share())),
-         milliseconds(timing.step), fmt::format("{:.2f}", timing.step / timing.predict),
-         fmt::format("{:.3f}", timing.memory_ratio),
-         torch ? milliseconds(torch->seconds) : "-", times(torch, timing.predict),
-         torch_step ? milliseconds(torch_step->seconds) : "-", times(torch_step, timing.step)});
-    const auto exact = [](double value) { return fmt::format("{:.6g}", value); };
-    csv.add_row({std::to_string(users), std::to_string(features), blocks ? "1" : "0",
-                 std::to_string(options.width), std::to_string(options.arms),
-                 std::to_string(options.threads), exact(timing.predict), exact(timing.step),
-                 exact(timing.read), exact(timing.bytes), exact(timing.operations),
-                 exact(timing.peak), exact(timing.bandwidth_share()), exact(timing.peak_share()),
-                 exact(timing.memory_ratio), torch ? exact(torch->seconds) : "",
-                 torch ? torch->formulation : "", torch_step ? exact(torch_step->seconds) : "",
-                 torch_step ? torch_step->formulation : ""});
-  }
-  fmt::print("\n{}", shown.aligned());
+  fmt::print("\n{}", our_table(timings).aligned());
   fmt::print(
       "\nof read: share of the read bandwidth at the same working-set size; of peak: share of the\n"
-      "fused multiply-add peak; of limit: the nearer of the two. All measured in this run, in turns.\n"
-      "memory: bytes held per byte of parameters. faster: how many times as fast as PyTorch's\n"
-      "fastest batched formulation.\n");
+      "fused multiply-add peak; of limit: the nearer of the two. All measured in this run, in "
+      "turns.\n"
+      "memory: bytes held per byte of parameters.\n");
   for (const std::uint64_t features : options.features) {
     const Timing* small = nullptr;
     const Timing* large = nullptr;
@@ -254,8 +318,16 @@ void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>&
                  small->which.users);
     }
   }
+  if (!peer.empty()) {
+    fmt::print("\n{}", peer_table(timings, peer).aligned());
+    fmt::print(
+        "\nbatched: PyTorch's fastest formulation over all networks at once. tiled: its fastest "
+        "when\n"
+        "cut by hand into pieces that fit the caches and shared out over threads in "
+        "TorchScript.\n");
+  }
   const std::string path = options.output + "/bench-networks.csv";
-  write_text_file(path, csv.csv());
+  write_text_file(path, csv_table(options, timings, peer).csv());
   fmt::print("\ntable: {}\n", path);
 }
 
@@ -269,8 +341,8 @@ void bench_networks(const NetworkBenchOptions& options) {
   std::vector<Case> cases;
   for (const std::uint64_t features : options.features) {
     for (const std::uint64_t users : options.users) {
-      cases.push_back({static_cast<std::size_t>(users), static_cast<std::uint32_t>(features),
-                       false});
+      cases.push_back(
+          {static_cast<std::size_t>(users), static_cast<std::uint32_t>(features), false});
     }
   }
   cases.push_back({10, 784, true});

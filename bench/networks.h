@@ -18,7 +18,7 @@ struct NetworkBenchOptions {
 };
 
 // Times the network pool against the machine's limits and PyTorch; prints a table and writes
-// bench-networks.csv and bench-networks.png. Throws Error for options out of range.
+// bench-networks.csv. Throws Error for options out of range.
 void bench_networks(const NetworkBenchOptions& options);
 
 }  // namespace mcnb::bench

@@ -39,8 +39,8 @@ Outcome run_program(const std::vector<std::string>& command, bool quiet) {
   }
   arguments.push_back(nullptr);
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(),
-                                    environ);
+  const int failed =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   Outcome outcome{.status = -1, .output = {}};

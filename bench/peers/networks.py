@@ -1,8 +1,10 @@
 """PyTorch peer: many separate two-layer ReLU networks, f(x) = w2 . relu(W1 x), no biases.
 
 Times the evaluation of all networks on a few arms, and one gradient step of all networks at
-one sample, each in many formulations; the fastest is reported with its name. Every one is
-first compared with the reference. CSV on stdout, messages on stderr.
+one sample, each in many formulations. Two rows for each: the fastest that treats all networks
+as one batch (`predict`, `step`), and the fastest that is cut by hand into chunks which fit the
+caches, looped over in TorchScript (`predict-tiled`, `step-tiled`). Every formulation is first
+compared with the reference. CSV on stdout, messages on stderr.
 
 Names: `rows` weights [n, m, d]; `columns` weights [d, n*m]; `chunks c` weights
 [n/c, d, c*m], c users at a time so that what lies between stays in the cache (`units-first`:
@@ -15,9 +17,10 @@ import argparse
 import torch
 
 import common
-from common import Candidate
+from blocks import block_cases
+from common import Candidate, step_users_first, unit
 
-ETA = 1e-3
+ETA = common.ETA
 
 
 # ---- all networks on all arms ----------------------------------------------------------------
@@ -199,27 +202,6 @@ def predict_candidates(w1, w2, x, workers):
 
 
 @torch.jit.script
-def step_users_first(x, r: float, eta: float, w1, w2, width: int, gemm: bool,
-                     first: int, last: int):
-    """In place on chunks [first, last); order (user, unit)."""
-    column = x.view(-1, 1)
-    line = x.view(1, -1)
-    for i in range(first, last):
-        a = w1[i]
-        b = w2[i]
-        z = torch.mm(line, a).view(-1)
-        g = torch.ops.aten.threshold_backward(b, z, 0)
-        h = z.relu_()
-        e = (h * b).view(-1, width).sum([1], keepdim=True).sub_(r).mul_(-eta)
-        g.view(-1, width).mul_(e)
-        if gemm:
-            a.addmm_(column, g.view(1, -1))
-        else:
-            a.addcmul_(column, g.view(1, -1))
-        b.view(-1, width).addcmul_(h.view(-1, width), e)
-
-
-@torch.jit.script
 def step_units_first(x, r: float, eta: float, w1, w2, width: int, gemm: bool,
                      first: int, last: int):
     """As above with the order (unit, user)."""
@@ -379,175 +361,40 @@ def step_candidates(w1, w2, samples, workers):
     return found
 
 
-# ---- block features --------------------------------------------------------------------------
+SCREENED = 20000  # above so many users only what was fastest below is timed
 
 
-@torch.jit.script
-def block_layer(x, w1, z, first: int, last: int):
-    """z[i] = x[i] w1[i] for the blocks [first, last); w1 [B,d,n*m]."""
-    for i in range(first, last):
-        torch.mm(x[i].view(1, -1), w1[i], out=z[i])
+class Report:
+    """Times the candidates of one operation and prints the fastest of each sort."""
+
+    def __init__(self, options):
+        self.options = options
+        self.favourites = {}  # the names of the fastest, by operation and features
+
+    def time(self, operation, n, features, candidates, reference):
+        """Prints a row for the fastest batched and the fastest tiled candidate."""
+        options = self.options
+        if options.verbose:
+            common.say(f"{operation}: {n} users, {features} features")
+        for tiled in (False, True):
+            key = (operation, features, tiled)
+            some = [c for c in candidates if c.name.startswith("chunks") == tiled]
+            if n > SCREENED and key in self.favourites:
+                some = [c for c in some if c.name in self.favourites[key]]
+            if some:
+                best = common.best_of(some, reference, options.seconds, options.verbose)
+                self.favourites[key] = [c.name for _, c in best[:3]]
+                common.row(operation + "-tiled" * tiled, n, features, options.width,
+                           options.arms, best[0][0], best[0][1].name)
 
 
-@torch.jit.script
-def block_layer_rows(x, w1, z, first: int, last: int):
-    """As above with w1 [B,n*m,d]."""
-    for i in range(first, last):
-        torch.mv(w1[i], x[i], out=z[i])
-
-
-def block_predict_candidates(w1, w2, x, workers):
-    """w1 [n,m,B,d], arm i is x[i] in block i: f of all networks at all arms, [B, n]."""
-    n, m, blocks, d = w1.shape
-    threads = workers.threads
-
-    def head(z, last):
-        return z.relu_().mul_(last).view(blocks, n, m).sum(2)
-
-    def batched(columns):
-        def build():
-            last = w2.reshape(-1).clone()
-            order = (2, 3, 0, 1) if columns else (2, 0, 1, 3)
-            weights = w1.permute(*order).contiguous()
-            weights = weights.view(blocks, d, n * m) if columns else weights.view(blocks, -1, d)
-
-            def operation():
-                if columns:
-                    z = torch.bmm(x.view(blocks, 1, d), weights)
-                else:
-                    z = torch.bmm(weights, x.view(blocks, d, 1))
-                return head(z.view(blocks, n * m), last)
-
-            return operation, operation
-        return build
-
-    def einsum():
-        weights, last = w1.permute(2, 0, 1, 3).contiguous(), w2.clone()
-
-        def operation():
-            z = torch.einsum("bnmd,bd->bnm", weights, x).relu_()
-            return torch.einsum("bnm,nm->bn", z, last)
-
-        return operation, operation
-
-    def split(columns, parts):
-        def build():
-            last = w2.reshape(-1).clone()
-            if columns:
-                weights = w1.permute(2, 3, 0, 1).reshape(blocks, d, n * m).contiguous()
-                z, layer = torch.empty(blocks, 1, n * m), block_layer
-            else:
-                weights = w1.permute(2, 0, 1, 3).reshape(blocks, n * m, d).contiguous()
-                z, layer = torch.empty(blocks, n * m), block_layer_rows
-            shares = [(x, weights, z, *s) for s in common.spread(blocks, parts)]
-
-            def operation():
-                workers.run(layer, shares)
-                return head(z.view(blocks, n * m), last)
-
-            return operation, operation
-        return build
-
-    found = [
-        Candidate("bmm [B d n*m]", batched(True), threads),
-        Candidate("bmm [B n*m d]", batched(False), threads),
-        Candidate("einsum", einsum, threads),
-    ]
-    for parts in sorted({1, threads}):
-        found.append(Candidate(f"blocks [B d n*m] script split {parts}", split(True, parts), 1))
-        found.append(Candidate(f"blocks [B n*m d] script split {parts}", split(False, parts), 1))
-    return found
-
-
-def block_step_candidates(w1, w2, samples, workers):
-    """One step of all networks at a sample (block, x, r); only that block's weights move."""
-    n, m, blocks, d = w1.shape
-    threads = workers.threads
-
-    def turns(step):
-        state = [0]
-
-        def operation():
-            sample = samples[state[0] % len(samples)]
-            state[0] += 1
-            step(*sample)
-
-        return operation
-
-    def built(columns, update):
-        def build():
-            order = (2, 3, 0, 1) if columns else (2, 0, 1, 3)
-            shape = (blocks, d, n * m) if columns else (blocks, n * m, d)
-            weights, last = w1.permute(*order).reshape(*shape).contiguous(), w2.clone()
-
-            def step(block, x, r):
-                a = weights[block]
-                z = (torch.mm(x.view(1, d), a) if columns else torch.mv(a, x)).view(n, m)
-                g = torch.ops.aten.threshold_backward(last, z, 0)
-                h = z.relu_()
-                e = (h * last).sum(1, keepdim=True).sub_(r).mul_(-ETA)
-                update(a, g.mul_(e).view(-1), x)
-                last.addcmul_(h, e)
-
-            def result():
-                step(*samples[0])
-                a = weights[samples[0][0]]
-                return torch.cat([(a.t() if columns else a).reshape(n, m * d), last], 1)
-
-            return turns(step), result
-        return build
-
-    def users(gemm, parts):
-        """One chunk per network, so that threads can share them."""
-        def build():
-            weights = w1.permute(2, 0, 3, 1).contiguous()
-            last = w2.clone()
-            shares = common.spread(n, parts)
-
-            def step(block, x, r):
-                workers.run(step_users_first,
-                            [(x, r, ETA, weights[block], last, m, gemm, *s) for s in shares])
-
-            def result():
-                step(*samples[0])
-                a = weights[samples[0][0]].transpose(1, 2)
-                return torch.cat([a.reshape(n, m * d), last], 1)
-
-            return turns(step), result
-        return build
-
-    found = [
-        Candidate("columns addcmul", built(
-            True, lambda a, g, x: a.addcmul_(x.view(d, 1), g)), threads),
-        Candidate("columns addr", built(True, lambda a, g, x: a.addr_(x, g)), threads),
-        Candidate("columns addmm", built(
-            True, lambda a, g, x: a.addmm_(x.view(d, 1), g.view(1, -1))), threads),
-        Candidate("rows addcmul", built(
-            False, lambda a, g, x: a.addcmul_(g.view(-1, 1), x)), threads),
-        Candidate("rows addr", built(False, lambda a, g, x: a.addr_(g, x)), threads),
-    ]
-    for parts in sorted({1, threads}):
-        found.append(Candidate(f"chunks 1 addcmul script split {parts}", users(False, parts), 1))
-        found.append(Candidate(f"chunks 1 addmm script split {parts}", users(True, parts), 1))
-    return found
-
-
-# ---- cases -----------------------------------------------------------------------------------
-
-
-def unit(*shape):
-    """Random vectors of length 1."""
-    x = torch.randn(*shape)
-    return x / x.norm(dim=-1, keepdim=True)
-
-
-def dense_cases(options, workers):
+def dense_cases(options, workers, report):
     """All combinations of users and features."""
     m, arms = options.width, options.arms
     for features in options.features:
-        for n in options.users:
+        for n in sorted(options.users):
             size = 4 * n * m * (features + 1)
-            if not common.fits(6 * size + 8 * n * m * arms * 4, f"users {n} d {features}"):
+            if not common.fits(4 * size + 3 * 4 * n * m * arms, f"users {n} d {features}"):
                 continue
             torch.manual_seed(1)
             w1 = torch.randn(n, m, features) * (2 / m) ** 0.5
@@ -555,55 +402,13 @@ def dense_cases(options, workers):
             x = unit(arms, features)
             samples = [(point, float(i % 2)) for i, point in enumerate(unit(4, features))]
             reference = torch.stack([(torch.relu(w1 @ p) * w2).sum(1) for p in x], 1)
-            say_case("predict", n, features, options)
-            best = common.best_of(predict_candidates(w1, w2, x, workers), reference,
-                                  options.seconds, options.verbose)
-            common.row("predict", n, features, m, arms, *best)
+            report.time("predict", n, features, predict_candidates(w1, w2, x, workers),
+                        reference)
             candidates = step_candidates(w1, w2, samples, workers)
             plain = [c for c in candidates if c.name == "autograd rows"][0]
             common.set_threads(options.threads)
             reference = plain.build()[1]()
-            say_case("step", n, features, options)
-            best = common.best_of(candidates, reference, options.seconds, options.verbose)
-            common.row("step", n, features, m, arms, *best)
-
-
-def block_cases(options, workers):
-    """Ten networks with ten blocks of 784 inputs."""
-    n = blocks = 10
-    d, m = 784, options.width
-    if not common.fits(8 * n * m * blocks * d, "block features"):
-        return
-    torch.manual_seed(2)
-    w1 = torch.randn(n, m, blocks, d) * (2 / m) ** 0.5
-    w2 = torch.randn(n, m) * (1 / m) ** 0.5
-    x = unit(blocks, d)
-    samples = [(i, x[i], float(i % 2)) for i in range(blocks)]
-    full = torch.zeros(blocks, blocks, d)
-    for i in range(blocks):
-        full[i, i] = x[i]
-    z = full.view(blocks, blocks * d) @ w1.reshape(n * m, blocks * d).t()
-    reference = (z.relu().view(blocks, n, m) * w2).sum(2)
-    say_case("predict-block", n, blocks * d, options)
-    best = common.best_of(block_predict_candidates(w1, w2, x, workers), reference,
-                          options.seconds, options.verbose)
-    common.row("predict-block", n, blocks * d, m, blocks, *best)
-
-    z = (full[0].view(-1) @ w1.reshape(n * m, blocks * d).t()).view(n, m)
-    e = (z.relu() * w2).sum(1, keepdim=True) - samples[0][2]
-    g = e * w2 * (z > 0)
-    moved = w1[:, :, 0] - ETA * g.unsqueeze(2) * x[0]
-    reference = torch.cat([moved.reshape(n, m * d), w2 - ETA * e * z.relu()], 1)
-    say_case("step-block", n, blocks * d, options)
-    best = common.best_of(block_step_candidates(w1, w2, samples, workers), reference,
-                          options.seconds, options.verbose)
-    common.row("step-block", n, blocks * d, m, 1, *best)
-
-
-def say_case(operation, n, features, options):
-    """Announces a case when all formulations are listed."""
-    if options.verbose:
-        common.say(f"{operation}: {n} users, {features} features")
+            report.time("step", n, features, candidates, reference)
 
 
 def main():
@@ -622,12 +427,13 @@ def main():
     common.set_threads(options.threads)
     common.banner(options.threads)
     workers = common.Workers(options.threads)
+    report = Report(options)
     print("operation,users,features,width,arms,seconds,formulation", flush=True)
     with torch.inference_mode():
         if not options.only_block:
-            dense_cases(options, workers)
+            dense_cases(options, workers, report)
         if options.block or options.only_block:
-            block_cases(options, workers)
+            block_cases(options, workers, report)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ so that learning uses the cluster and the adaptation of the decision again.
 
 Weights lie in chunks [n/c, d, c, m] (see networks.py: the fastest layout there); threads share
 the chunks, the arms and the members. Chunk size and threads inside operators (beside that
-sharing) are taken from a short trial of each case. For the adaptation the exact form without new weights is
-used: per arm on its draws (`draws`), or one forward pass over all distinct events that any arm
-drew, weighted by how often (`distinct`); the faster of both is taken for each case.
+sharing) are taken from a short trial of each case (form `tiled`). Form `batched` is the same
+with all users in one chunk and the threads inside operators: without cutting the work by hand
+to fit the caches. For the adaptation the exact form without new weights is used: per arm on its
+draws (`draws`), or one forward pass over all distinct events that any arm drew, weighted by how
+often (`distinct`); the faster of both is taken for each case.
 
 `meta_seconds` holds draws, adaptation and scores; `training_seconds` holds Theta's move, the
 steps of all members and the growth of their histories. All figures are medians.
@@ -407,7 +409,7 @@ def measure(bandit, limit, options, least, most, seconds):
 
 def prepared(options, n, limit, workers, chunk, inside):
     """A checked and warm bandit for one layout and one number of threads inside operators."""
-    common.set_threads(inside, 1)
+    common.set_threads(inside, inside if chunk == n else 1)
     torch.manual_seed(3)
     bandit = Bandit(options, n, options.rounds + 50, workers, chunk)
     choose_gap(bandit, options.share)
@@ -418,14 +420,25 @@ def prepared(options, n, limit, workers, chunk, inside):
 
 
 def case(options, n, limit, workers):
-    """Measures one number of users and one limit of draws."""
+    """Measures one number of users and one limit of draws, in both forms."""
     room = options.rounds + 50
     need = 4 * n * (options.width * (options.features + 1) * 2 + 2 * room + 12 * options.arms)
-    if not common.fits(need, f"users {n}"):
-        return
+    whole = 2 * 4 * n * options.width * options.arms  # what a batch lays down between operators
+    if common.fits(need + whole, f"users {n}, batched"):
+        measure_form("batched", options, n, limit, workers, [n], [options.threads])
+    if common.fits(need, f"users {n}, tiled"):
+        measure_form("tiled", options, n, limit, workers, CHUNKS,
+                     sorted({1, options.threads}))
+
+
+def measure_form(form, options, n, limit, workers, chunks, insides):
+    """Takes the best layout of a short trial, then measures it."""
     best = None
-    for chunk in CHUNKS:
-        for inside in sorted({1, options.threads}):
+    for chunk in chunks:
+        for inside in insides:
+            if len(chunks) * len(insides) == 1:
+                best = (0, chunk, inside)
+                continue
             bandit, _ = prepared(options, n, limit, workers, chunk, inside)
             trial = measure(bandit, limit, options, 5, 20, options.seconds / 8)
             typical = median([entry[3] for entry in trial])
@@ -437,9 +450,9 @@ def case(options, n, limit, workers):
     parts = [median(column) for column in zip(*measured)]
     size = round(sum(entry[4] for entry in measured) / len(measured))
     shown = ", ".join(f"{name} {value * 1e3:.3f} ms" for name, value in times.items())
-    common.say(f"users {n}, meta_samples {limit}: {len(measured)} rounds, chunks of {best[1]}, "
-               f"{best[2]} threads inside operators, adaptation {shown}")
-    common.row(n, limit, size, *parts[:4])
+    common.say(f"users {n}, meta_samples {limit}, {form}: {len(measured)} rounds, chunks of "
+               f"{best[1]}, {best[2]} threads inside operators, adaptation {shown}")
+    common.row(form, n, limit, size, *parts[:4])
 
 
 def main():
@@ -460,7 +473,7 @@ def main():
     common.set_threads(options.threads)
     common.banner(options.threads)
     workers = common.Workers(options.threads)
-    print("users,meta_samples,cluster_size,clustering_seconds,meta_seconds,training_seconds,"
+    print("form,users,meta_samples,cluster_size,clustering_seconds,meta_seconds,training_seconds,"
           "round_seconds", flush=True)
     with torch.inference_mode():
         for n in options.users:

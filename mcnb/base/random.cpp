@@ -13,10 +13,15 @@ namespace {
 constexpr double kTwoToMinus53 = 0x1p-53;
 
 // Natural logarithm from IEEE basic operations alone: the C library's differs in the last bit
-// between machines. Requires a positive normal number. ln x = e ln 2 + 2 artanh((f - 1) / (f + 1)).
+// between machines. Requires a positive number. ln x = e ln 2 + 2 artanh((f - 1) / (f + 1)).
 double portable_log(double x) {
+  int exponent = -1023;
+  if (x < 0x1p-1022) {  // subnormal: the leading one is not implied
+    x *= 0x1p54;
+    exponent -= 54;
+  }
   const auto bits = std::bit_cast<std::uint64_t>(x);
-  int exponent = static_cast<int>(bits >> 52) - 1023;
+  exponent += static_cast<int>(bits >> 52);
   double fraction = std::bit_cast<double>((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
   if (fraction > 1.4142135623730951) {
     fraction *= 0.5;
@@ -112,7 +117,7 @@ std::uint64_t Rng::bits64() {
 double Rng::uniform() { return static_cast<double>(bits64() >> 11) * kTwoToMinus53; }
 
 double Rng::normal() {
-  // Half a step above the grid of uniform(), so never 0 or 1.
+  // The middle of one of 2^52 equal parts of the unit interval, so never 0 or 1.
   return normal_quantile((static_cast<double>(bits64() >> 12) + 0.5) * (2 * kTwoToMinus53));
 }
 

@@ -27,6 +27,11 @@ enum class Stream : std::uint32_t {
   kWorld = 6,
   kPolicy = 7,
   kBenchmark = 8,
+  kMetaMembers = 9,
+  kNoise = 10,
+  kRounds = 11,
+  kStartData = 12,
+  kPreClusters = 13,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not
@@ -67,10 +72,31 @@ class Rng {
                                                         std::size_t count);
 
  private:
+  friend class RngFamily;
+  Rng(PhiloxKey key, std::uint64_t index)
+      : key_(key),
+        counter_{0, 0, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)} {
+  }
+
   PhiloxKey key_;
   PhiloxCounter counter_;
   PhiloxCounter block_{};
   unsigned used_ = 4;  // words of block_ already given out
+};
+
+// Many generators below one address, each as cheap to make as a copy: for places that take three
+// numbers to name, such as the draw of one member for one arm of one round.
+class RngFamily {
+ public:
+  // Below the address of `parent`, which it takes two numbers from.
+  explicit RngFamily(Rng parent) {
+    const std::uint32_t first = parent.bits32();
+    key_ = {first, parent.bits32()};
+  }
+  Rng member(std::uint64_t index) const { return {key_, index}; }
+
+ private:
+  PhiloxKey key_;
 };
 
 // The x with P(N(0,1) <= x) = probability, for a probability strictly between 0 and 1.

@@ -101,13 +101,12 @@ void StateWriter::finish() {
 StateReader::StateReader(std::istream& in, std::string name, const StateHeader& newest)
     : in_(in), name_(std::move(name)) {
   char magic[sizeof kMagic];
-  in_.read(magic, sizeof magic);
-  if (in_.gcount() != sizeof magic || std::memcmp(magic, kMagic, sizeof magic) != 0) {
+  if (read_some(magic, sizeof magic) != sizeof magic ||
+      std::memcmp(magic, kMagic, sizeof magic) != 0) {
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: not a saved mcnb state (it does not start with its magic number)",
                             name_));
   }
-  position_ = sizeof magic;
   const std::string kind = read_string(kLongestKind);
   if (kind != newest.kind) {
     throw Error(ErrorKind::kCorrupt,
@@ -126,11 +125,19 @@ void StateReader::fail(const std::string& what) const {
                                                what));
 }
 
-void StateReader::read_raw(void* bytes, std::size_t count) {
+// How many bytes there were; fewer than asked for only at the end.
+std::size_t StateReader::read_some(void* bytes, std::size_t count) {
   in_.read(static_cast<char*>(bytes), static_cast<std::streamsize>(count));
+  if (in_.bad()) {
+    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot read after byte {}", name_, position_));
+  }
   const auto got = static_cast<std::size_t>(in_.gcount());
   position_ += got;
-  if (got != count) {
+  return got;
+}
+
+void StateReader::read_raw(void* bytes, std::size_t count) {
+  if (read_some(bytes, count) != count) {
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: truncated: it ends at byte {}", name_, position_));
   }

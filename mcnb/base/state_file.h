@@ -67,7 +67,8 @@ class StateWriter {
 class StateReader {
  public:
   // Borrows the stream. Throws Error (kCorrupt) naming `name` and the byte where the data is not
-  // what a StateWriter wrote, is of another kind, or of a newer version than `newest`.
+  // what a StateWriter wrote, is of another kind, or of a newer version than `newest`; kSystem
+  // where the system cannot read it, which says nothing about the data.
   StateReader(std::istream& in, std::string name, const StateHeader& newest);
 
   // The version found.
@@ -112,6 +113,7 @@ class StateReader {
 
  private:
   bool next_frame();
+  std::size_t read_some(void* bytes, std::size_t count);
   void read_raw(void* bytes, std::size_t count);
 
   std::istream& in_;

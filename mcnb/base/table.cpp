@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <system_error>
 
@@ -12,8 +13,10 @@
 namespace mcnb {
 namespace {
 
+// Begins like one ("-1.5 ms"), or stands for a missing one (nothing, or "-").
 bool looks_like_number(const std::string& cell) {
-  return cell.empty() || cell == "-" || cell.find_first_of("0123456789") != std::string::npos;
+  const std::size_t first = cell.find_first_not_of("+-.");
+  return first == std::string::npos || (cell[first] >= '0' && cell[first] <= '9');
 }
 
 // How many columns a UTF-8 text takes on the terminal, as long as every character takes one.
@@ -25,6 +28,10 @@ std::size_t shown_width(const std::string& text) {
 std::string padded(const std::string& cell, std::size_t width, bool right) {
   const std::string space(width - shown_width(cell), ' ');
   return right ? space + cell : cell + space;
+}
+
+std::string trimmed_line(const std::string& line) {
+  return line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
 }
 
 std::string csv_line(const std::vector<std::string>& cells) {
@@ -71,9 +78,9 @@ std::string Table::aligned() const {
       lines[i] += gap + padded(rows_[i][column], width, numbers);
     }
   }
-  std::string text = heading + '\n' + rule + '\n';
+  std::string text = trimmed_line(heading) + trimmed_line(rule);
   for (const std::string& line : lines) {
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    text += trimmed_line(line);
   }
   return text;
 }
@@ -93,17 +100,19 @@ void write_text_file(const std::filesystem::path& path, const std::string& text)
   }
   std::filesystem::path temporary = path;
   temporary += ".part";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out << text;
-    out.flush();
-    if (!out) {
-      throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write", path.string()));
-    }
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (out.good()) {
+    std::filesystem::rename(temporary, path, error);
+  } else if (!error) {
+    error.assign(errno == 0 ? EIO : errno, std::generic_category());
   }
-  std::filesystem::rename(temporary, path, error);
   if (error) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", path.string(), error.message()));
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot write: {}", path.string(), error.message()));
   }
 }
 

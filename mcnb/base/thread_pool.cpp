@@ -36,12 +36,20 @@ ThreadPool::ThreadPool(std::size_t threads) {
   }
   spins_ = threads <= processors ? kSpins : 0;
   workers_.reserve(threads - 1);
-  for (std::size_t i = 1; i < threads; ++i) {
-    workers_.emplace_back([this] { serve(); });
+  try {
+    for (std::size_t i = 1; i < threads; ++i) {
+      workers_.emplace_back([this] { serve(); });
+    }
+  } catch (const std::exception& error) {
+    stop();
+    throw Error(ErrorKind::kLimit, fmt::format("threads: could start {} of {}: {}", thread_count(),
+                                               threads, error.what()));
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

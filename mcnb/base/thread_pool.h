@@ -20,8 +20,8 @@ class ThreadPool {
  public:
   static constexpr std::size_t kMaxThreads = 1024;
 
-  // `threads` counts the calling thread; 0 means one per processor. Throws Error (kUsage) above
-  // kMaxThreads.
+  // `threads` counts the calling thread; 0 means one per processor. Throws Error: kUsage above
+  // kMaxThreads, kLimit where the system refuses so many.
   explicit ThreadPool(std::size_t threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -31,8 +31,9 @@ class ThreadPool {
 
   // Calls body(begin, end) for consecutive ranges of at most `grain` that together make up
   // [0, count), and returns when all are done. If bodies throw, the exception of the lowest range
-  // is thrown again, after the other ranges have run. A call from inside a body runs on the
-  // calling thread alone. Calls from different threads wait for each other.
+  // is thrown again, after the other ranges have run. A loop of one range runs on the calling
+  // thread, and so does a call from inside a body of any other loop. Calls from different threads
+  // wait for each other.
   template <class Body>
   void parallel_for(std::size_t count, std::size_t grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -62,6 +63,7 @@ class ThreadPool {
   static void work_on(Loop& loop);
   static void run_range(Loop& loop, std::size_t begin);
   void serve();
+  void stop();
 
   std::mutex call_mutex_;  // held by the one call in progress
   std::mutex mutex_;       // guards loop_, generation_'s changes, busy_'s changes and stopping_

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "bench/breakdown.h"
 #include "bench/networks.h"
 #include "mcnb/cli/commands.h"
 
@@ -23,9 +24,31 @@ void add_networks(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
   command->add_flag("!--no-peer", options->peer, "Leave PyTorch out");
-  command->add_option("--output", options->output, "Folder for the results")
-      ->capture_default_str();
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
   command->callback([options] { bench::bench_networks(*options); });
+}
+
+void add_breakdown(CLI::App& bench) {
+  auto options = std::make_shared<bench::BreakdownOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "breakdown", "Time the parts of a round of M-CNB, beside the paper and PyTorch");
+  command->add_option("--users", options->users, "Numbers of users")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--meta-samples", options->meta_samples, "Members that adapt; 0: all")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads, ours and the peer's")
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Rounds timed in every case")
+      ->capture_default_str();
+  command
+      ->add_option("--experiment-rounds", options->experiment_rounds,
+                   "Rounds of preset experiments; 0 leaves it out")
+      ->capture_default_str();
+  command->add_flag("!--no-peer", options->peer, "Leave PyTorch out");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_breakdown(*options); });
 }
 
 }  // namespace
@@ -34,6 +57,7 @@ void add_bench_command(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "Measure speed and memory");
   bench->require_subcommand(1);
   add_networks(*bench);
+  add_breakdown(*bench);
 }
 
 }  // namespace mcnb

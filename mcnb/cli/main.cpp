@@ -21,9 +21,13 @@ int run(int argc, char** argv) {
   app.footer(
       "Environment: MCNB_SIMD=avx512|avx2|sse4|plain chooses the instruction set (default: the\n"
       "best of this machine).");
+  mcnb::add_run_command(app);
+  mcnb::add_help_commands(app);
   mcnb::add_bench_command(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();  // a command has said all and chosen its status
   } catch (const CLI::ParseError& error) {
     // Help and version end here too, with success.
     return app.exit(error) == 0 ? 0 : kBadUsage;

@@ -58,6 +58,32 @@ float forward(const NetworkShape& shape, const float* network, std::span<const f
 void backward(const NetworkShape& shape, const float* network, const float* activations,
               float* signals);
 
+// One sample of an adaptation: its features, and what they mean for the point of interest.
+struct AdaptationDraw {
+  const float* x;
+  std::uint32_t count;  // of features
+  std::uint32_t row;    // of W_1 that the first one meets
+  float reward;
+  float factor;  // -rate * weight
+  float inner;   // x_j . x, biases counted
+};
+
+// A step of `factor` along the gradient of every draw's loss, all taken at `network` (depth 2), as
+// one point x sees it. In: `sums` = W_1 x and `last` = W_2, both padded with zeros to
+// padded_width(). Out: the same two after the step, without a new W_1. Returns what is added to the
+// bias of W_2.
+float adapt(const NetworkShape& shape, const float* network,
+            std::span<const AdaptationDraw> draws, float* sums, float* last);
+
+// The same step made: network += the sum over the draws of factor * (f(x_j) - r_j) df(x_j), all
+// taken at the network as it was. For depth 2 and draws (at least one) of one block; does not use
+// `inner`.
+void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws);
+
+// W_1 x before the ReLU, bias included, padded with zeros to padded_width().
+void first_layer(const NetworkShape& shape, const float* network, std::span<const float> x,
+                 std::uint32_t row, float* sums);
+
 // One SGD step of rate `rate` on (f(x) - reward)^2 / 2, for every network.
 void sgd_step(const NetworkShape& shape, std::span<float* const> networks, std::span<const float> x,
               std::uint32_t row, float reward, float rate);

@@ -26,53 +26,57 @@ double squares(std::span<const float> v) {
   return sum;
 }
 
-// |b h^T - b' h'^T|^2 from inner products. With Db = b - b' and Dh = h - h' this is
-// |Db|^2 |h|^2 + |b'|^2 |Dh|^2 + 2 (Db . b') (h . Dh), which keeps its digits when the two outer
-// products are close; `constant` adds an input that is 1 in both (a bias).
-double outer_distance_squared(std::span<const float> b, std::span<const float> b_other,
-                              std::span<const float> h, std::span<const float> h_other,
-                              bool constant) {
-  double b_step = 0.0;
-  double b_other_size = 0.0;
-  double b_cross = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double step = static_cast<double>(b[i]) - b_other[i];
-    b_step += step * step;
-    b_other_size += static_cast<double>(b_other[i]) * b_other[i];
-    b_cross += step * b_other[i];
+// How one vector differs from another: |a|^2, |Da|^2 and a . Da, where Da = a - other.
+struct Change {
+  double size = 0.0;
+  double step = 0.0;
+  double cross = 0.0;
+
+  void add(double value, double other) {
+    const double difference = value - other;
+    size += value * value;
+    step += difference * difference;
+    cross += difference * value;
   }
-  double h_size = constant ? 1.0 : 0.0;
-  double h_step = 0.0;
-  double h_cross = 0.0;
-  for (std::size_t i = 0; i < h.size(); ++i) {
-    const double step = static_cast<double>(h[i]) - h_other[i];
-    h_size += static_cast<double>(h[i]) * h[i];
-    h_step += step * step;
-    h_cross += step * h[i];
+};
+
+Change change(std::span<const float> a, std::span<const float> other) {
+  Change sums;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    sums.add(a[i], other[i]);
   }
-  return b_step * h_size + b_other_size * h_step + 2.0 * b_cross * h_cross;
+  return sums;
 }
 
-// The same for features in different blocks, of which only a part may overlap.
-double first_layer_distance_squared(std::span<const float> b, std::span<const float> b_other,
-                                    const Features& x, const Features& x_other, bool constant) {
-  if (x.offset == x_other.offset && x.values.size() == x_other.values.size()) {
-    return outer_distance_squared(b, b_other, x.values, x_other.values, constant);
+// The same for features, whose blocks may overlap in part or not at all.
+Change change(const Features& x, const Features& other) {
+  if (x.offset == other.offset && x.values.size() == other.values.size()) {
+    return change(x.values, other.values);
   }
-  double b_product = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    b_product += static_cast<double>(b[i]) * b_other[i];
+  const auto at = [](const Features& features, std::size_t place) {
+    const bool inside =
+        place >= features.offset && place - features.offset < features.values.size();
+    return inside ? features.values[place - features.offset] : 0.0F;
+  };
+  Change sums;
+  const std::size_t x_end = x.offset + x.values.size();
+  for (std::size_t place = x.offset; place < x_end; ++place) {
+    sums.add(at(x, place), at(other, place));
   }
-  const double one = constant ? 1.0 : 0.0;
-  double x_product = one;
-  for (std::size_t i = 0; i < x.values.size(); ++i) {
-    const std::size_t place = x.offset + i;
-    if (place >= x_other.offset && place - x_other.offset < x_other.values.size()) {
-      x_product += static_cast<double>(x.values[i]) * x_other.values[place - x_other.offset];
+  for (std::size_t place = other.offset; place < other.offset + other.values.size(); ++place) {
+    if (place < x.offset || place >= x_end) {
+      sums.add(0.0, at(other, place));
     }
   }
-  return squares(b) * (squares(x.values) + one) +
-         squares(b_other) * (squares(x_other.values) + one) - 2.0 * b_product * x_product;
+  return sums;
+}
+
+// |b h^T - b' h'^T|^2 = |Db|^2 |h|^2 + |b'|^2 |Dh|^2 + 2 (Db . b') (h . Dh), with Db = b - b' and
+// Dh = h - h', which keeps its digits when the two outer products are close. Takes the change from
+// b' to b the other way round, so that the last term is subtracted.
+double outer_distance_squared(const Change& b_other, const Change& h, bool constant) {
+  const double h_size = h.size + (constant ? 1.0 : 0.0);  // a bias: an input that is 1 in both
+  return b_other.step * h_size + b_other.size * h.step - 2.0 * b_other.cross * h.cross;
 }
 
 }  // namespace
@@ -184,19 +188,15 @@ double gradient_distance(const NetworkShape& shape, const GradientFactors& a,
   const auto layer = [&](const std::vector<float>& values, std::size_t number) {
     return std::span(values).subspan(number * shape.padded_width(), shape.width);
   };
-  double sum = first_layer_distance_squared(layer(a.signals, 0), layer(b.signals, 0), a.features,
-                                            b.features, shape.biases);
+  double sum = outer_distance_squared(change(layer(b.signals, 0), layer(a.signals, 0)),
+                                      change(a.features, b.features), shape.biases);
   for (std::size_t i = 1; i + 1 < shape.depth; ++i) {
-    sum += outer_distance_squared(layer(a.signals, i), layer(b.signals, i),
-                                  layer(a.activations, i - 1), layer(b.activations, i - 1),
+    sum += outer_distance_squared(change(layer(b.signals, i), layer(a.signals, i)),
+                                  change(layer(a.activations, i - 1), layer(b.activations, i - 1)),
                                   shape.biases);
   }
   const std::size_t last = shape.depth - 2;
-  for (std::size_t i = 0; i < shape.width; ++i) {
-    const double step = static_cast<double>(layer(a.activations, last)[i]) -
-                        layer(b.activations, last)[i];
-    sum += step * step;
-  }
+  sum += change(layer(a.activations, last), layer(b.activations, last)).step;
   return std::sqrt(std::max(sum, 0.0));
 }
 

@@ -23,6 +23,16 @@ std::size_t users_per_turn(std::size_t parameters_touched) {
   return std::clamp<std::size_t>(kParametersPerTurn / parameters_touched, 1, kMostUsersPerTurn);
 }
 
+bool all_finite(std::span<const float> parameters) {
+  return std::ranges::all_of(parameters, [](float value) { return std::isfinite(value); });
+}
+
+void demand_finite(std::span<const float> parameters, const StateReader& reader) {
+  if (!all_finite(parameters)) {
+    reader.fail("a parameter is not a finite number");
+  }
+}
+
 }  // namespace
 
 NetworkPool::NetworkPool(const NetworkShape& shape, std::vector<float> start)
@@ -34,10 +44,8 @@ NetworkPool::NetworkPool(const NetworkShape& shape, std::vector<float> start)
                                                "{}",
                                                stride_, start_.size()));
   }
-  for (const float value : start_) {
-    if (!std::isfinite(value)) {
-      throw Error(ErrorKind::kInput, "start of the networks: expected finite parameters");
-    }
+  if (!all_finite(start_)) {
+    throw Error(ErrorKind::kInput, "start of the networks: expected finite parameters");
   }
 }
 
@@ -56,6 +64,11 @@ void NetworkPool::add_users(std::size_t count) {
   }
 }
 
+bool NetworkPool::is_distinct(UserId user) const {
+  check(index(user) < user_count(), "the user is in the pool");
+  return slots_[index(user)] != kShared;
+}
+
 std::span<const float> NetworkPool::parameters(UserId user) const {
   check(index(user) < user_count(), "the user is in the pool");
   return {network(index(user)), stride_};
@@ -63,11 +76,9 @@ std::span<const float> NetworkPool::parameters(UserId user) const {
 
 void NetworkPool::set_parameters(UserId user, std::span<const float> parameters) {
   check(parameters.size() == stride_, "the parameters match the network's shape");
-  for (const float value : parameters) {
-    if (!std::isfinite(value)) {
-      throw Error(ErrorKind::kInput, fmt::format("parameters of user {}: expected finite numbers",
-                                                 index(user)));
-    }
+  if (!all_finite(parameters)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("parameters of user {}: expected finite numbers", index(user)));
   }
   // The source may lie in the slab, which may move.
   const std::vector<float> copy(parameters.begin(), parameters.end());
@@ -276,6 +287,7 @@ NetworkPool NetworkPool::load(StateReader& reader) {
   if (start.size() != shape.parameter_count()) {
     reader.fail("the start does not match the networks' shape");
   }
+  demand_finite(start, reader);
   NetworkPool pool(shape, std::move(start));
   pool.saved_simd_target_ = simd_target;
   pool.slots_ = reader.read_all<std::uint32_t>(kMaxUsers);
@@ -300,6 +312,7 @@ NetworkPool NetworkPool::load(StateReader& reader) {
   pool.slab_.grow(found * pool.stride_);
   pool.distinct_ = found;
   reader.read_bytes(pool.slab_.data(), found * pool.stride_ * sizeof(float));
+  demand_finite({pool.slab_.data(), found * pool.stride_}, reader);
   return pool;
 }
 

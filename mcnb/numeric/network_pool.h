@@ -56,7 +56,7 @@ class NetworkPool {
   std::size_t user_count() const { return slots_.size(); }
   // How many users have a network of their own.
   std::size_t distinct_count() const { return distinct_; }
-  bool is_distinct(UserId user) const { return slots_[index(user)] != kShared; }
+  bool is_distinct(UserId user) const;
 
   // Throws Error (kUsage) for none, (kLimit) for more than the pool or the machine can hold.
   void add_users(std::size_t count);

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 #include <cmath>
+#include <limits>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxDimension = 16'384;
 constexpr double kDriftAllowed = 1e-10;
+constexpr double kSmallestConditionForCholesky = 1e-13;
 
 }  // namespace
 
@@ -79,7 +82,20 @@ void RidgeState::merge(const RidgeState& other) {
 
 void RidgeState::invert() {
   const Eigen::Index d = m_.rows();
-  inverse_ = m_.llt().solve(Eigen::MatrixXd::Identity(d, d));
+  const Eigen::LLT<Eigen::MatrixXd> cholesky(m_);
+  if (cholesky.info() == Eigen::Success && cholesky.rcond() > kSmallestConditionForCholesky) {
+    inverse_ = cholesky.solve(Eigen::MatrixXd::Identity(d, d));
+    return;
+  }
+  // Samples so large that lambda is lost in the rounding of M: an eigenvalue that is no more than
+  // rounding can only be lambda, since M - lambda I has no negative ones.
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(m_);
+  const Eigen::VectorXd& values = eigen.eigenvalues();
+  const double rounding =
+      static_cast<double>(d) * std::numeric_limits<double>::epsilon() * values.maxCoeff();
+  const Eigen::VectorXd inverses =
+      (values.array() > rounding).select(values.array().max(lambda_), lambda_).inverse();
+  inverse_ = eigen.eigenvectors() * inverses.asDiagonal() * eigen.eigenvectors().transpose();
 }
 
 double RidgeState::estimate(std::span<const float> x) const { return to_vector(x).dot(w_); }
@@ -106,12 +122,15 @@ void RidgeState::save(StateWriter& writer) const {
 RidgeState RidgeState::load(StateReader& reader) {
   const auto dimension = reader.read<std::uint64_t>();
   const auto lambda = reader.read<double>();
-  if (dimension < 1 || dimension > kMaxDimension || !(lambda > 0.0)) {
+  if (dimension < 1 || dimension > kMaxDimension || !(lambda > 0.0) || !std::isfinite(lambda)) {
     reader.fail("a ridge state has an impossible size");
   }
   RidgeState state(static_cast<std::size_t>(dimension), lambda);
   const auto read = [&](auto& values) {
     reader.read_bytes(values.data(), static_cast<std::size_t>(values.size()) * sizeof(double));
+    if (!values.allFinite()) {
+      reader.fail("a ridge state holds a number that is not finite");
+    }
   };
   state.samples_ = reader.read<std::uint64_t>();
   state.repairs_ = reader.read<std::uint64_t>();

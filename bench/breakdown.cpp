@@ -1,0 +1,368 @@
+#include "bench/breakdown.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "bench/limits.h"
+#include "bench/peer.h"
+#include "mcnb/bandit/mcnb.h"
+#include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
+#include "mcnb/environment/synthetic.h"
+
+namespace mcnb::bench {
+namespace {
+
+constexpr std::uint32_t kFeatures = 10;
+constexpr std::uint32_t kWidth = 100;
+constexpr std::uint32_t kArms = 10;
+constexpr int kEventsAtFirst = 5;  // of every user, as in the peer
+constexpr std::uint64_t kWarmUpRounds = 3;
+
+// Seconds a round, by part.
+struct Parts {
+  double clustering = 0.0;
+  double adaptation = 0.0;
+  double training = 0.0;
+  double round = 0.0;
+};
+
+struct Timing {
+  std::uint64_t users;
+  std::uint64_t meta_samples;
+  double cluster_size = 0.0;
+  Parts taken;  // medians
+  Parts limit;  // the time that memory needs to bring the data of each part
+  std::size_t memory = 0;
+};
+
+struct PaperFigures {
+  std::uint64_t users;
+  Parts seconds;
+};
+// Its table of seconds per round, on a V100.
+constexpr PaperFigures kPaper[] = {
+    {500, {0.006, 0.003, 0.067, 0.076}},
+    {5'000, {0.057, 0.002, 0.068, 0.127}},
+    {10'000, {0.113, 0.003, 0.096, 0.212}},
+    {20'000, {0.228, 0.003, 0.078, 0.309}},
+};
+
+using PeerTimings = std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, Parts>;
+
+std::vector<float> unit_vector(Rng& rng) {
+  std::vector<float> x(kFeatures);
+  double square = 0.0;
+  for (float& value : x) {
+    value = static_cast<float>(rng.normal());
+    square += static_cast<double>(value) * value;
+  }
+  for (float& value : x) {
+    value = static_cast<float>(value / std::sqrt(square));
+  }
+  return x;
+}
+
+// Gives every user a network of its own, spread so that about a tenth of the users agree about an
+// arm: f is roughly normal with deviation 1.8 over the users, and P(|f - f'| <= 0.32) = 0.1. W_1
+// and W_2 are scaled alike, so that steps stay stable.
+void spread_users(NetworkPool& pool, std::size_t users) {
+  const NetworkShape& shape = pool.shape();
+  const std::size_t last = shape.layer_offset(2);
+  const double scale = std::sqrt(1.8 * std::sqrt(static_cast<double>(kWidth)));
+  std::vector<std::vector<float>> bases;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    bases.push_back(random_network(shape, Initialisation::kPaper, 1, i));
+  }
+  Rng rng(1, Stream::kBenchmark);
+  std::vector<float> network(shape.parameter_count());
+  for (std::size_t user = 0; user < users; ++user) {
+    const std::vector<float>& first = bases[static_cast<std::size_t>(rng.below(bases.size()))];
+    const std::vector<float>& second = bases[static_cast<std::size_t>(rng.below(bases.size()))];
+    const double stretch = 0.8 + 0.4 * rng.uniform();
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      const double value = i < last ? first[i] / stretch : second[i] * stretch;
+      network[i] = static_cast<float>(scale * value);
+    }
+    pool.set_parameters(UserId{static_cast<std::uint32_t>(user)}, network);
+  }
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+Parts difference(const McnbSeconds& now, const McnbSeconds& before) {
+  Parts parts{now.clustering - before.clustering, now.adaptation - before.adaptation,
+              now.training - before.training, 0.0};
+  return parts;
+}
+
+Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::uint64_t users,
+                   std::uint64_t meta_samples) {
+  McnbOptions chosen = mcnb_preset("algorithm");
+  chosen.meta_samples = meta_samples;
+  Mcnb policy(chosen, {.inputs = kFeatures,
+                       .users = static_cast<std::size_t>(users),
+                       .seed = 1,
+                       .threads = &threads});
+  Rng rng(2, Stream::kBenchmark);
+  for (std::uint64_t user = 0; user < users; ++user) {
+    for (int event = 0; event < kEventsAtFirst; ++event) {
+      const std::vector<float> x = unit_vector(rng);
+      policy.start(UserId{static_cast<std::uint32_t>(user)}, {{x}, rng.chance(0.5) ? 1.0F : 0.0F});
+    }
+  }
+  spread_users(policy.user_learners(), static_cast<std::size_t>(users));
+
+  std::vector<double> clustering;
+  std::vector<double> adaptation;
+  std::vector<double> training;
+  std::vector<double> whole;
+  double members = 0.0;
+  double draws = 0.0;
+  for (std::uint64_t t = 0; t < kWarmUpRounds + options.rounds; ++t) {
+    const UserId user{static_cast<std::uint32_t>(rng.below(users))};
+    Round round{.id = RoundId{t}, .arms = {}};
+    std::vector<std::vector<float>> features;
+    for (std::uint32_t arm = 0; arm < kArms; ++arm) {
+      features.push_back(unit_vector(rng));
+      round.arms.push_back({.index = ArmIndex{arm}, .user = user, .features = {features[arm]}});
+    }
+    const McnbSeconds before = policy.seconds();
+    const StepCounts steps = policy.steps();
+    const double begin = now_seconds();
+    const ArmIndex arm = policy.choose(round);
+    const double decided = now_seconds();
+    const std::uint64_t adapted = policy.steps().adaptation - steps.adaptation;
+    const auto trained_before = policy.steps().training;
+    const double resumed = now_seconds();
+    policy.learn(round.id, round.arms[index(arm)], rng.chance(0.5) ? 1.0F : 0.0F);
+    const double end = now_seconds();
+    if (t < kWarmUpRounds) {
+      continue;
+    }
+    const Parts parts = difference(policy.seconds(), before);
+    clustering.push_back(parts.clustering);
+    adaptation.push_back(parts.adaptation);
+    training.push_back(parts.training);
+    whole.push_back(decided - begin + (end - resumed));
+    draws += static_cast<double>(adapted);
+    members += static_cast<double>(policy.steps().training - trained_before);
+  }
+  const auto rounds = static_cast<double>(options.rounds);
+  const double network_bytes =
+      static_cast<double>(policy.user_learners().shape().parameter_count()) * sizeof(float);
+  // learn counts the steps of Theta on the chosen arm's draws too, a share of `draws`.
+  const double theta_draws = draws / rounds / kArms;
+  Timing timing{.users = users, .meta_samples = meta_samples};
+  timing.cluster_size = std::max(1.0, members / rounds - theta_draws);
+  timing.taken = {median(clustering), median(adaptation), median(training), median(whole)};
+  timing.memory = policy.memory_bytes();
+  const auto seconds_to_read = [&](double bytes) {
+    ReadStream stream(threads, static_cast<std::size_t>(bytes));
+    return shortest(0.2, [&] { stream.read_once(); }) * bytes / static_cast<double>(stream.bytes());
+  };
+  const double clustering_bytes =
+      network_bytes * static_cast<double>(users) + 2.0 * kArms * 4.0 * static_cast<double>(users);
+  timing.limit.clustering = seconds_to_read(clustering_bytes);
+  // Every draw: the member's list of events, the event's reference, its place and its features.
+  timing.limit.adaptation = seconds_to_read(draws / rounds * 1.1 * 4 * 64);
+  // Networks are read and written.
+  timing.limit.training = seconds_to_read(2.0 * network_bytes * timing.cluster_size);
+  timing.limit.round = timing.limit.clustering + timing.limit.adaptation + timing.limit.training;
+  return timing;
+}
+
+std::string joined(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const std::uint64_t number : numbers) {
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+  }
+  return text;
+}
+
+PeerTimings time_peer(const std::string& python, const BreakdownOptions& options) {
+  PeerTimings timings;
+  fmt::print(stderr, "timing the same round in PyTorch ...\n");
+  for (const PeerRow& row :
+       run_peer(python, "round.py",
+                {"--users", joined(options.users), "--meta-samples", joined(options.meta_samples),
+                 "--threads", std::to_string(options.threads)})) {
+    timings[{row.at("form"), std::stoull(row.at("users")), std::stoull(row.at("meta_samples"))}] = {
+        std::stod(row.at("clustering_seconds")), std::stod(row.at("meta_seconds")),
+        std::stod(row.at("training_seconds")), std::stod(row.at("round_seconds"))};
+  }
+  return timings;
+}
+
+std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
+std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
+std::string exact(double value) { return fmt::format("{:.6g}", value); }
+std::string samples_text(std::uint64_t samples) {
+  return samples == 0 ? "all" : std::to_string(samples);
+}
+
+void add_row(Table& shown, Table& csv, const Timing& timing, const std::string& who,
+             const Parts& parts) {
+  const bool ours = who == "mcnb";
+  const auto share = [&](double limit, double taken) {
+    return ours ? percent(limit / taken) : "-";
+  };
+  shown.add_row(
+      {std::to_string(timing.users), samples_text(timing.meta_samples),
+       ours ? fmt::format("{:.0f}", timing.cluster_size) : "", who, milliseconds(parts.clustering),
+       share(timing.limit.clustering, parts.clustering), milliseconds(parts.adaptation),
+       share(timing.limit.adaptation, parts.adaptation), milliseconds(parts.training),
+       share(timing.limit.training, parts.training), milliseconds(parts.round),
+       ours ? "" : fmt::format("{:.1f} x", parts.round / timing.taken.round),
+       ours ? fmt::format("{:.3f} GiB", static_cast<double>(timing.memory) / 0x1p30) : ""});
+  csv.add_row({std::to_string(timing.users), std::to_string(timing.meta_samples), who,
+               exact(timing.cluster_size), exact(parts.clustering), exact(parts.adaptation),
+               exact(parts.training), exact(parts.round), exact(timing.limit.clustering),
+               exact(timing.limit.adaptation), exact(timing.limit.training),
+               std::to_string(timing.memory)});
+}
+
+void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
+                     const PeerTimings& peer) {
+  Table shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation", "limit",
+               "training", "limit", "round", "mcnb faster", "memory"});
+  Table csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
+             "adaptation_seconds", "training_seconds", "round_seconds", "clustering_limit_seconds",
+             "adaptation_limit_seconds", "training_limit_seconds", "memory_bytes"});
+  for (const Timing& timing : timings) {
+    add_row(shown, csv, timing, "mcnb", timing.taken);
+    for (const char* form : {"batched", "tiled"}) {
+      const auto found = peer.find({form, timing.users, timing.meta_samples});
+      if (found != peer.end()) {
+        add_row(shown, csv, timing, fmt::format("PyTorch {}", form), found->second);
+      }
+    }
+    for (const PaperFigures& paper : kPaper) {
+      if (paper.users == timing.users) {
+        add_row(shown, csv, timing, "paper, V100", paper.seconds);
+      }
+    }
+  }
+  fmt::print("\n{}", shown.aligned());
+  fmt::print(
+      "\nMedians of {} rounds. limit: the time that memory alone needs for the part's data, as a\n"
+      "share of the time taken (read bandwidth at the same size, measured in this run).\n"
+      "PyTorch batched: all users in one batch; tiled: cut by hand into pieces that fit the "
+      "caches\n"
+      "and shared out over threads in TorchScript.\n",
+      options.rounds);
+  const std::string path = options.output + "/bench-breakdown.csv";
+  write_text_file(path, csv.csv());
+  fmt::print("\ntable: {}\n", path);
+}
+
+// Seconds that preset `experiments` needs for a whole run on the synthetic world.
+double time_experiment(ThreadPool& threads, std::uint64_t rounds) {
+  SyntheticOptions chosen;
+  chosen.users = 50;
+  chosen.features = kFeatures;
+  chosen.arms = kArms;
+  SyntheticWorld world(chosen, 1);
+  Mcnb policy(
+      mcnb_preset("experiments"),
+      {.inputs = world.inputs(), .users = world.user_count(), .seed = 1, .threads = &threads});
+  for (const StartDatum& datum : world.start_data()) {
+    policy.start(datum.user, datum.sample);
+  }
+  double seconds = 0.0;
+  for (std::uint64_t t = 0; t < rounds; ++t) {
+    const Round& round = world.next_round();
+    const double begin = now_seconds();
+    const ArmIndex arm = policy.choose(round);
+    seconds += now_seconds() - begin;
+    const float reward = world.reward(arm);
+    const double resumed = now_seconds();
+    policy.learn(round.id, round.arms[index(arm)], reward);
+    seconds += now_seconds() - resumed;
+  }
+  return seconds;
+}
+
+void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
+                      const std::string& python) {
+  fmt::print(stderr, "preset experiments, {} rounds ...\n", options.experiment_rounds);
+  const double ours = time_experiment(threads, options.experiment_rounds);
+  Table table({"preset experiments", "rounds", "seconds", "rounds/s", "mcnb faster"});
+  const auto rounds = static_cast<double>(options.experiment_rounds);
+  table.add_row({"mcnb", std::to_string(options.experiment_rounds), fmt::format("{:.2f}", ours),
+                 fmt::format("{:.0f}", rounds / ours), ""});
+  if (!python.empty()) {
+    fmt::print(stderr, "timing the PyTorch script, one module per user ...\n");
+    for (const PeerRow& row : run_peer(python, "experiments.py", {})) {
+      const double theirs = std::stod(row.at("extrapolated_seconds_T10000")) * rounds / 10'000.0;
+      table.add_row({"PyTorch script, extrapolated", row.at("rounds_measured"),
+                     fmt::format("{:.0f}", theirs), fmt::format("{:.1f}", rounds / theirs),
+                     fmt::format("{:.0f} x", theirs / ours)});
+    }
+  }
+  fmt::print("\n{}", table.aligned());
+  const std::string path = options.output + "/bench-experiments.csv";
+  write_text_file(path, table.csv());
+  fmt::print("\ntable: {}\n", path);
+}
+
+void check_options(const BreakdownOptions& options) {
+  const auto within = [](const char* name, std::uint64_t value, std::uint64_t low,
+                         std::uint64_t high) {
+    if (value < low || value > high) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
+    }
+  };
+  for (const std::uint64_t users : options.users) {
+    within("users", users, 1, 100'000'000);
+  }
+  for (const std::uint64_t samples : options.meta_samples) {
+    within("meta-samples", samples, 0, 1'000'000'000);
+  }
+  within("threads", options.threads, 1, ThreadPool::kMaxThreads);
+  within("rounds", options.rounds, 1, 1'000'000);
+  within("experiment-rounds", options.experiment_rounds, 0, 10'000'000);
+}
+
+}  // namespace
+
+void bench_breakdown(const BreakdownOptions& options) {
+  check_options(options);
+  ThreadPool threads(static_cast<std::size_t>(options.threads));
+  const std::string python = options.peer ? find_python_with_torch() : "";
+  if (options.peer && python.empty()) {
+    fmt::print(stderr, "no Python with torch here: the comparisons with PyTorch are left out\n");
+  }
+  fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
+             kFeatures, kWidth, kArms, options.threads, kernels::simd_target());
+  std::vector<Timing> timings;
+  for (const std::uint64_t users : options.users) {
+    const double bytes = 1.6 * static_cast<double>(users) * (kFeatures + 1) * kWidth * 4.0;
+    const auto available = static_cast<double>(available_memory());
+    if (bytes > available) {
+      fmt::print(stderr, "{} users: left out, needs {:.1f} GiB, {:.1f} GiB are free\n", users,
+                 bytes / 0x1p30, available / 0x1p30);
+      continue;
+    }
+    for (const std::uint64_t samples : options.meta_samples) {
+      fmt::print(stderr, "{} users, meta_samples {} ...\n", users, samples_text(samples));
+      timings.push_back(time_rounds(threads, options, users, samples));
+    }
+  }
+  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
+  if (options.experiment_rounds > 0) {
+    print_experiment(threads, options, python);
+  }
+}
+
+}  // namespace mcnb::bench

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mcnb::bench {
+
+struct BreakdownOptions {
+  std::vector<std::uint64_t> users{500, 5'000, 10'000, 20'000, 100'000, 1'000'000};
+  std::vector<std::uint64_t> meta_samples{0, 100};  // 0: all members of the cluster
+  std::uint64_t threads = 2;
+  std::uint64_t rounds = 30;                 // timed, for every case
+  std::uint64_t experiment_rounds = 10'000;  // of preset `experiments`; 0 leaves it out
+  bool peer = true;
+  std::string output = "results";
+};
+
+// Times the parts of a round of M-CNB, preset `algorithm`, beside the paper's figures and PyTorch;
+// then a whole run of preset `experiments` beside a plain PyTorch script. Prints tables and writes
+// bench-breakdown.csv and bench-experiments.csv. Throws Error for options out of range.
+void bench_breakdown(const BreakdownOptions& options);
+
+}  // namespace mcnb::bench

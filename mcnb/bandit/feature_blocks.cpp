@@ -1,0 +1,122 @@
+#include "mcnb/bandit/feature_blocks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kLongest = 16'384;  // the largest ridge state
+
+bool same_block(const Features& a, const Features& b) {
+  return a.offset == b.offset && a.values.size() == b.values.size();
+}
+
+}  // namespace
+
+void FeatureBlocks::check(const Features& features, std::string_view what) const {
+  const std::size_t length = features.values.size();
+  const std::size_t end = features.offset + length;
+  if (length > kLongest) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a block has {} features, a linear state holds at most {}", what,
+                            length, kLongest));
+  }
+  // Of disjoint blocks in order, only the last one that begins before our end can overlap.
+  auto next = blocks_.lower_bound(static_cast<std::uint32_t>(end));
+  if (next == blocks_.begin()) {
+    return;
+  }
+  const auto& [offset, block] = *--next;
+  const bool same = offset == features.offset && block.length == length;
+  if (!same && offset + block.length > features.offset) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: features {} to {} overlap the block {} to {} in part; linear "
+                            "states need blocks that are equal or disjoint",
+                            what, features.offset, end - 1, offset, offset + block.length - 1));
+  }
+}
+
+void FeatureBlocks::check(const Round& round) const {
+  const Features& first = round.arms.front().features;
+  const auto as_first = [&](const Arm& arm) { return same_block(arm.features, first); };
+  const auto place = [&](const Arm& arm) {
+    return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
+  };
+  if (std::ranges::all_of(round.arms, as_first)) {
+    check(first, place(round.arms.front()));
+    return;
+  }
+  FeatureBlocks of_round;
+  for (const Arm& arm : round.arms) {
+    const std::string what = place(arm);
+    check(arm.features, what);
+    of_round.check(arm.features, what);
+    of_round.find_or_add(arm.features);
+  }
+}
+
+std::optional<std::uint32_t> FeatureBlocks::find(const Features& features) const {
+  const auto found = blocks_.find(features.offset);
+  if (found == blocks_.end() || found->second.length != features.values.size()) {
+    return std::nullopt;
+  }
+  return found->second.number;
+}
+
+std::uint32_t FeatureBlocks::find_or_add(const Features& features) {
+  if (const std::optional<std::uint32_t> number = find(features)) {
+    return *number;
+  }
+  const auto number = static_cast<std::uint32_t>(offsets_.size());
+  const bool added = blocks_
+                         .emplace(features.offset,
+                                  Block{static_cast<std::uint32_t>(features.values.size()), number})
+                         .second;
+  mcnb::check(added, "blocks have been checked before they are added");
+  offsets_.push_back(features.offset);
+  return number;
+}
+
+std::size_t FeatureBlocks::memory_bytes() const {
+  constexpr std::size_t kTreeNode = 4 * sizeof(void*) + sizeof(std::uint32_t) + sizeof(Block);
+  return blocks_.size() * kTreeNode + offsets_.capacity() * sizeof offsets_[0];
+}
+
+void FeatureBlocks::save(StateWriter& writer) const {
+  writer.write(static_cast<std::uint64_t>(size()));
+  for (const std::uint32_t offset : offsets_) {
+    writer.write(offset);
+    writer.write(blocks_.at(offset).length);
+  }
+}
+
+void FeatureBlocks::load(StateReader& reader, const NetworkShape& shape) {
+  *this = {};
+  const auto count = reader.read<std::uint64_t>();
+  std::uint64_t features = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto offset = reader.read<std::uint32_t>();
+    const auto length = reader.read<std::uint32_t>();
+    features += length;
+    const auto next = blocks_.lower_bound(offset);
+    const bool clear_behind =
+        next == blocks_.end() || offset + std::uint64_t{length} <= next->first;
+    const bool clear_before =
+        next == blocks_.begin() ||
+        std::prev(next)->first + std::uint64_t{std::prev(next)->second.length} <= offset;
+    if (length == 0 || length > kLongest || features > shape.inputs ||
+        offset > shape.inputs - length || !clear_behind || !clear_before) {
+      reader.fail("a feature block is not one that could have been met");
+    }
+    blocks_.emplace(offset, Block{length, static_cast<std::uint32_t>(i)});
+    offsets_.push_back(offset);
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,177 @@
+#include "mcnb/bandit/history.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mcnb/base/error.h"
+#include "mcnb/base/random.h"
+
+namespace mcnb {
+
+void Histories::add_users(std::size_t count) {
+  references_.resize(references_.size() + count);
+  if (limit_ > 0) {
+    joined_.resize(references_.size());
+  }
+}
+
+EventId Histories::store(const Sample& sample) {
+  const std::span<const float> features = sample.features.values;
+  if (features.size() > stride_) {
+    // A wider block than any so far: all events move apart.
+    std::vector<float> wider(places_.size() * features.size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      std::copy_n(values_.data() + i * stride_, places_[i].count,
+                  wider.data() + i * features.size());
+    }
+    values_ = std::move(wider);
+    stride_ = features.size();
+  }
+  std::size_t place = places_.size();
+  if (!free_.empty()) {
+    place = free_.back();
+    free_.pop_back();
+  } else {
+    if (place >= 0xffffffffU) {
+      throw Error(ErrorKind::kLimit, "histories: no more than 2^32 - 1 events can be held");
+    }
+    places_.emplace_back();
+    values_.resize(values_.size() + stride_);
+  }
+  std::ranges::copy(features, values_.begin() + static_cast<std::ptrdiff_t>(place * stride_));
+  places_[place] = {sample.features.offset, static_cast<std::uint32_t>(features.size()),
+                    sample.reward, 0};
+  return EventId{static_cast<std::uint32_t>(place)};
+}
+
+void Histories::join(UserId user, std::uint32_t event) {
+  std::vector<std::uint32_t>& history = references_[index(user)];
+  if (limit_ > 0) {
+    const std::uint64_t before = joined_[index(user)]++;
+    if (before >= limit_) {
+      const std::uint64_t place =
+          Rng(seed_, Stream::kReservoir, before, static_cast<std::uint32_t>(user))
+              .below(before + 1);
+      if (place < limit_) {
+        release(history[static_cast<std::size_t>(place)]);
+        history[static_cast<std::size_t>(place)] = event;
+        ++places_[event].holders;
+      }
+      return;
+    }
+  }
+  if (history.size() == history.capacity()) {
+    history.reserve(history.size() + std::max<std::size_t>(history.size() / 2, 1));
+  }
+  history.push_back(event);
+  ++places_[event].holders;
+}
+
+void Histories::release(std::uint32_t event) {
+  if (--places_[event].holders == 0) {
+    places_[event].count = 0;
+    free_.push_back(event);
+  }
+}
+
+void Histories::add(std::span<const UserId> users, const Sample& sample) {
+  const auto event = static_cast<std::uint32_t>(store(sample));
+  ++places_[event].holders;  // keeps it while the reservoirs decide
+  for (const UserId user : users) {
+    join(user, event);
+  }
+  release(event);
+}
+
+std::vector<Sample> Histories::samples_of(UserId user) const {
+  std::vector<Sample> samples;
+  samples.reserve(size(user));
+  for (const std::uint32_t event : events(user)) {
+    samples.push_back(sample(EventId{event}));
+  }
+  return samples;
+}
+
+std::vector<Sample> Histories::all_samples() const {
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].count > 0) {
+      samples.push_back(sample(EventId{static_cast<std::uint32_t>(i)}));
+    }
+  }
+  return samples;
+}
+
+std::size_t Histories::memory_bytes() const {
+  std::size_t bytes = references_.capacity() * sizeof references_[0] +
+                      joined_.capacity() * sizeof joined_[0] +
+                      places_.capacity() * sizeof places_[0] +
+                      values_.capacity() * sizeof values_[0] + free_.capacity() * sizeof free_[0];
+  for (const auto& history : references_) {
+    bytes += history.capacity() * sizeof history[0];
+  }
+  return bytes;
+}
+
+void Histories::save(StateWriter& writer) const {
+  writer.write(static_cast<std::uint64_t>(stride_));
+  writer.write_all(places_);
+  writer.write_all(values_);
+  writer.write_all(free_);
+  writer.write_all(joined_);
+  writer.write(static_cast<std::uint64_t>(references_.size()));
+  for (const auto& history : references_) {
+    writer.write_all(history);
+  }
+}
+
+void Histories::load(StateReader& reader, const NetworkShape& shape) {
+  constexpr std::uint64_t kMost = 0xffffffffU;
+  stride_ = static_cast<std::size_t>(reader.read<std::uint64_t>());
+  places_ = reader.read_all<Place>(kMost);
+  if (stride_ > shape.inputs) {
+    reader.fail("an event has more features than the networks have inputs");
+  }
+  values_ = reader.read_all<float>(places_.size() * stride_);
+  free_ = reader.read_all<std::uint32_t>(places_.size());
+  joined_ = reader.read_all<std::uint64_t>(kMost);
+  const auto users = reader.read<std::uint64_t>();
+  if (users > kMost || values_.size() != places_.size() * stride_ ||
+      joined_.size() != (limit_ > 0 ? users : 0)) {
+    reader.fail("the histories do not fit together");
+  }
+  references_.clear();
+  std::vector<std::uint32_t> holders(places_.size());
+  for (std::uint64_t user = 0; user < users; ++user) {
+    references_.push_back(reader.read_all<std::uint32_t>(kMost));
+    for (const std::uint32_t event : references_.back()) {
+      if (event >= places_.size() || places_[event].count == 0) {
+        reader.fail("a history refers to an event that is not there");
+      }
+      ++holders[event];
+    }
+    const std::size_t held = references_.back().size();
+    if (limit_ > 0 && held != std::min<std::uint64_t>(joined_[references_.size() - 1], limit_)) {
+      reader.fail("a bounded history is not as long as what joined it");
+    }
+  }
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Place& place = places_[i];
+    const bool fits = place.count <= stride_ && place.offset <= shape.inputs - place.count;
+    if (!fits || place.holders != holders[i] || !std::isfinite(place.reward)) {
+      reader.fail("an event is not one that could have been stored");
+    }
+  }
+  std::vector<bool> is_free(places_.size());
+  for (const std::uint32_t place : free_) {
+    if (place >= places_.size() || places_[place].count != 0 || is_free[place]) {
+      reader.fail("the list of free places does not fit the events");
+    }
+    is_free[place] = true;
+  }
+  if (std::ranges::any_of(values_, [](float value) { return !std::isfinite(value); })) {
+    reader.fail("an event has features that are not finite");
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,137 @@
+#include "mcnb/bandit/meta_learner.h"
+
+#include <algorithm>
+
+#include "mcnb/base/check.h"
+
+namespace mcnb {
+namespace {
+
+// a . b of two feature vectors, of which only what overlaps counts.
+float inner_product(const Features& a, const Features& b) {
+  if (a.offset == b.offset && a.values.size() == b.values.size()) {
+    return kernels::dot(a.values.data(), b.values.data(), a.values.size());
+  }
+  const std::size_t begin = std::max(a.offset, b.offset);
+  const std::size_t end = std::min(a.offset + a.values.size(), b.offset + b.values.size());
+  return begin >= end ? 0.0F
+                      : kernels::dot(a.values.data() + (begin - a.offset),
+                                     b.values.data() + (begin - b.offset), end - begin);
+}
+
+}  // namespace
+
+MetaLearner::MetaLearner(const NetworkShape& shape, std::vector<float> start)
+    : shape_(shape), start_(std::move(start)), parameters_(start_) {
+  check(start_.size() == shape.parameter_count(), "the parameters match the network's shape");
+}
+
+// Lays the draws out for the kernels. Returns whether all lie in one block.
+bool MetaLearner::gather(std::span<const Draw> draws, const Histories& histories, double rate,
+                         const Features* x, MetaScratch& scratch) const {
+  scratch.draws.clear();
+  bool one_block = true;
+  for (const Draw& draw : draws) {
+    const Sample sample = histories.sample(draw.event);
+    const Features& at = sample.features;
+    const float bias = shape_.biases ? 1.0F : 0.0F;
+    scratch.draws.push_back({.x = at.values.data(),
+                             .count = static_cast<std::uint32_t>(at.values.size()),
+                             .row = at.offset,
+                             .reward = sample.reward,
+                             .factor = static_cast<float>(-rate * draw.weight),
+                             .inner = x == nullptr ? 0.0F : inner_product(at, *x) + bias});
+    one_block = one_block && at.offset == scratch.draws[0].row &&
+                at.values.size() == scratch.draws[0].count;
+  }
+  return one_block;
+}
+
+void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws,
+                                  const Histories& histories, double rate,
+                                  MetaScratch& scratch) const {
+  const std::size_t padded = shape_.padded_width();
+  gather(draws, histories, rate, &x, scratch);
+  GradientFactors& adapted = scratch.adapted;
+  adapted.features = x;
+  std::vector<float>& sums = adapted.activations;  // W_1' x, until the ReLU below
+  std::vector<float>& last = adapted.signals;      // W_2', until the mask below
+  sums.resize(padded);
+  last.assign(padded, 0.0F);
+  const float* w2 = parameters_.data() + shape_.layer_offset(2);
+  std::copy_n(w2, shape_.width, last.data());
+  kernels::first_layer(shape_, parameters_.data(), x.values, x.offset, sums.data());
+  const float bias_step =
+      kernels::adapt(shape_, parameters_.data(), scratch.draws, sums.data(), last.data());
+  for (std::size_t i = 0; i < padded; ++i) {
+    last[i] = sums[i] > 0.0F ? last[i] : 0.0F;
+    sums[i] = std::max(sums[i], 0.0F);
+  }
+  adapted.value = kernels::dot(sums.data(), last.data(), shape_.width) +
+                  (shape_.biases ? w2[shape_.width] + bias_step : 0.0F);
+}
+
+// All gradients of a step are taken where the step begins. They are kept until the step is made
+// where that is less than a copy of the network (long block features, few draws).
+void MetaLearner::walk(std::vector<float>& network, std::span<const std::vector<Draw>> steps,
+                       const Histories& histories, double rate, MetaScratch& scratch) const {
+  const auto gradient_at = [&](const Sample& sample, GradientFactors& factors) {
+    find_gradient(shape_, network, sample.features, factors);
+  };
+  const auto add = [&](std::vector<float>& to, const Sample& sample, float weight,
+                       const GradientFactors& factors) {
+    kernels::add_gradient(shape_, to.data(), sample.features.values, sample.features.offset,
+                          factors.activations.data(), factors.signals.data(),
+                          static_cast<float>(-rate * weight) * (factors.value - sample.reward));
+  };
+  for (const std::vector<Draw>& draws : steps) {
+    if (draws.empty()) {
+      continue;
+    }
+    if (shape_.depth == 2 && gather(draws, histories, rate, nullptr, scratch)) {
+      kernels::batch_step(shape_, network.data(), scratch.draws);
+      continue;
+    }
+    const bool keep = 2 * draws.size() * shape_.hidden_count() <= shape_.parameter_count();
+    if (scratch.samples.size() < (keep ? draws.size() : 1)) {
+      scratch.samples.resize(keep ? draws.size() : 1);
+    }
+    if (keep) {
+      for (std::size_t i = 0; i < draws.size(); ++i) {
+        gradient_at(histories.sample(draws[i].event), scratch.samples[i]);
+      }
+      for (std::size_t i = 0; i < draws.size(); ++i) {
+        add(network, histories.sample(draws[i].event), draws[i].weight, scratch.samples[i]);
+      }
+    } else {
+      scratch.next = network;
+      for (const Draw& draw : draws) {
+        const Sample sample = histories.sample(draw.event);
+        gradient_at(sample, scratch.samples[0]);
+        add(scratch.next, sample, draw.weight, scratch.samples[0]);
+      }
+      network.swap(scratch.next);
+    }
+  }
+}
+
+AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
+                                   const Histories& histories, double rate,
+                                   MetaScratch& scratch) const {
+  if (shape_.depth == 2 && steps.size() == 1) {
+    take_short_step(x, steps[0], histories, rate, scratch);
+  } else {
+    scratch.now = parameters_;
+    walk(scratch.now, steps, histories, rate, scratch);
+    find_gradient(shape_, scratch.now, x, scratch.adapted);
+  }
+  find_gradient(shape_, start_, x, scratch.start);
+  return {scratch.adapted.value, gradient_distance(shape_, scratch.adapted, scratch.start)};
+}
+
+void MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
+                        double rate, MetaScratch& scratch) {
+  walk(parameters_, steps, histories, rate, scratch);
+}
+
+}  // namespace mcnb

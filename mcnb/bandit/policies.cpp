@@ -1,0 +1,191 @@
+#include "mcnb/bandit/policies.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "mcnb/bandit/linucb.h"
+#include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/neuucb.h"
+#include "mcnb/bandit/random_policy.h"
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+struct Entry {
+  const char* name;
+  const char* help;
+  std::vector<OptionHelp> (*options)();
+  void (*check)(const OptionValues& options);  // throws Error (kUsage)
+  std::unique_ptr<Policy> (*build)(const OptionValues& options, const PolicySetup& setup);
+};
+
+// Every policy there is: one line each.
+constexpr std::array kPolicies{
+    Entry{"linucb", "ridge regression with upper confidence bounds, for all users or for each",
+          linucb_option_help, check_linucb_options, make_linucb},
+    Entry{"mcnb", "meta clustering of neural bandits: a network per user, and one that adapts",
+          mcnb_option_help, [](const OptionValues& options) { parse_mcnb_options(options); },
+          make_mcnb},
+    Entry{"neuucb-one", "one neural network for all users, with upper confidence bounds",
+          neuucb_option_help, check_neuucb_options, make_neuucb_one},
+    Entry{"random", "chooses uniformly, learns nothing", random_policy_option_help,
+          check_random_policy_options, make_random_policy},
+};
+
+const StateHeader kPolicyFile{.kind = "policy", .version = 1};
+constexpr std::uint64_t kLongestText = 1 << 16;
+constexpr std::uint64_t kMostOptions = 1 << 12;
+
+[[noreturn]] void refuse_text(const std::string& text, const std::string& why) {
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("policy \"{}\": {}; expected name or name:option=value:option=value", text, why));
+}
+
+const Entry& find_entry(const std::string& name) {
+  std::string known;
+  for (const Entry& entry : kPolicies) {
+    if (entry.name == name) {
+      return entry;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("policy \"{}\": expected one of {}", name, known));
+}
+
+// Runs `action`; an error of it comes back with the policy's name in front.
+template <class Action>
+auto naming(const Entry& entry, Action action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("policy {}: {}", entry.name, error.what()));
+  }
+}
+
+// All that a saved state depends on, by name: what a load has to agree with. An option that was not
+// given counts with its standard value, so that a file outlives no change of a standard unnoticed.
+std::map<std::string, std::string> identity(const PolicySpec& spec, const PolicySetup& setup) {
+  std::map<std::string, std::string> all;
+  for (const OptionHelp& option : find_entry(spec.name).options()) {
+    all["option " + option.name] = "(standard) " + option.standard;
+  }
+  for (const auto& [name, value] : spec.options) {
+    all["option " + name] = value;
+  }
+  all["policy"] = spec.name;
+  all["inputs"] = std::to_string(setup.inputs);
+  all["users at the start"] = std::to_string(setup.users);
+  all["features of a user"] = std::to_string(setup.user_feature_count);
+  all["seed"] = std::to_string(setup.seed);
+  return all;
+}
+
+std::map<std::string, std::string> read_identity(StateReader& reader) {
+  const auto count = reader.read<std::uint64_t>();
+  if (count > kMostOptions) {
+    reader.fail("a policy has more options than it can have");
+  }
+  std::map<std::string, std::string> all;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::string name = reader.read_string(kLongestText);
+    all[std::move(name)] = reader.read_string(kLongestText);
+  }
+  return all;
+}
+
+// Throws Error (kUsage) that names what differs.
+void compare(const std::string& path, const std::map<std::string, std::string>& saved,
+             const std::map<std::string, std::string>& asked) {
+  const auto value_in = [](const std::map<std::string, std::string>& all, const std::string& name) {
+    const auto found = all.find(name);
+    return found == all.end() ? std::string("nothing") : "\"" + found->second + "\"";
+  };
+  const auto refuse = [&](const std::string& name) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: {}: the file was saved with {}, asked for is {}", path, name,
+                            value_in(saved, name), value_in(asked, name)));
+  };
+  if (value_in(saved, "policy") != value_in(asked, "policy")) {
+    refuse("policy");  // else an option that only one of them has would be named
+  }
+  for (const auto& all : {saved, asked}) {
+    for (const auto& [name, value] : all) {
+      if (value_in(saved, name) != value_in(asked, name)) {
+        refuse(name);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PolicySpec parse_policy(const std::string& text) {
+  PolicySpec spec{.label = text};
+  std::size_t end = std::min(text.find(':'), text.size());
+  spec.name = text.substr(0, end);
+  if (spec.name.empty()) {
+    refuse_text(text, "no name");
+  }
+  while (end < text.size()) {
+    const std::size_t begin = end + 1;
+    end = std::min(text.find(':', begin), text.size());
+    const std::string option = text.substr(begin, end - begin);
+    const std::size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      refuse_text(text, fmt::format("\"{}\" is no option", option));
+    }
+    const std::string name = option.substr(0, equals);
+    if (!spec.options.emplace(name, option.substr(equals + 1)).second) {
+      refuse_text(text, fmt::format("option {} is given twice", name));
+    }
+  }
+  const Entry& entry = find_entry(spec.name);
+  naming(entry, [&] { entry.check(spec.options); });
+  return spec;
+}
+
+std::vector<PolicyHelp> policy_help() {
+  std::vector<PolicyHelp> all;
+  for (const Entry& entry : kPolicies) {
+    all.push_back({entry.name, entry.help, entry.options()});
+  }
+  return all;
+}
+
+std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup) {
+  check(setup.threads != nullptr, "a policy has threads to run on");
+  const Entry& entry = find_entry(spec.name);
+  return naming(entry, [&] { return entry.build(spec.options, setup); });
+}
+
+void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,
+                      const Policy& policy) {
+  save_state_file(path, kPolicyFile, [&](StateWriter& writer) {
+    const std::map<std::string, std::string> all = identity(spec, setup);
+    writer.write(static_cast<std::uint64_t>(all.size()));
+    for (const auto& [name, value] : all) {
+      writer.write_string(name);
+      writer.write_string(value);
+    }
+    policy.save(writer);
+  });
+}
+
+std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySpec& spec,
+                                         const PolicySetup& setup) {
+  std::unique_ptr<Policy> policy;
+  load_state_file(path, kPolicyFile, [&](StateReader& reader) {
+    compare(path, read_identity(reader), identity(spec, setup));
+    policy = make_policy(spec, setup);
+    policy->load(reader);
+  });
+  return policy;
+}
+
+}  // namespace mcnb

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mcnb/base/state_file.h"
+
+namespace mcnb {
+
+// How many users a policy knows, for policies that keep nothing else about each of them.
+class UserCount {
+ public:
+  // Throws Error (kLimit) beyond 2^32 users, which is what ids can tell apart.
+  explicit UserCount(std::size_t count) { add(count); }
+
+  std::size_t count() const { return count_; }
+  void add(std::size_t count);
+
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
+
+ private:
+  std::size_t count_ = 0;
+};
+
+}  // namespace mcnb

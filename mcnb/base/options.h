@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mcnb {
+
+// Options by name, as text: from flags, files or other languages.
+using OptionValues = std::map<std::string, std::string>;
+
+// What people read about one option.
+struct OptionHelp {
+  std::string name;
+  std::string help;
+  std::string expected;  // "a number in (0, 1)"
+  std::string standard;  // its value where nothing is said
+};
+
+// A range of numbers, with open or closed ends.
+struct Range {
+  double low;
+  double high;
+  bool low_open = false;
+  bool high_open = false;
+
+  bool contains(double value) const {
+    return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
+  }
+  std::string text() const;
+};
+
+// Strict readers of one value. They throw Error (kUsage) that names the option, what was expected
+// and the text given. NaN and infinity are refused.
+double parse_number(const std::string& name, const Range& range, const std::string& text);
+std::uint64_t parse_count(const std::string& name, const Range& range, const std::string& text);
+bool parse_switch(const std::string& name, const std::string& text);
+[[noreturn]] void refuse_option(const std::string& name, const std::string& expected,
+                                const std::string& text);
+std::string number_text(double value);
+
+// The options of a struct: one table that feeds flags, files, help texts and saved states.
+template <class Struct>
+class OptionTable {
+ public:
+  OptionTable& number(std::string name, double Struct::*member, Range range, std::string help) {
+    return add(
+        {name, std::move(help), "a number in " + range.text(), {}},
+        [=](Struct& s, const std::string& text) { s.*member = parse_number(name, range, text); },
+        [=](const Struct& s) { return number_text(s.*member); });
+  }
+
+  OptionTable& count(std::string name, std::uint64_t Struct::*member, Range range,
+                     std::string help) {
+    return add(
+        {name, std::move(help), "a whole number in " + range.text(), {}},
+        [=](Struct& s, const std::string& text) { s.*member = parse_count(name, range, text); },
+        [=](const Struct& s) { return std::to_string(s.*member); });
+  }
+
+  OptionTable& yes_no(std::string name, bool Struct::*member, std::string help) {
+    return add(
+        {name, std::move(help), "yes or no", {}},
+        [=](Struct& s, const std::string& text) { s.*member = parse_switch(name, text); },
+        [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
+  }
+
+  template <class Enum>
+  OptionTable& choice(std::string name, Enum Struct::*member,
+                      std::vector<std::pair<std::string, Enum>> names, std::string help) {
+    std::string expected;
+    for (const auto& [text, value] : names) {
+      expected += (expected.empty() ? "" : " | ") + text;
+    }
+    return add(
+        {name, std::move(help), expected, {}},
+        [=](Struct& s, const std::string& given) {
+          for (const auto& [text, value] : names) {
+            if (text == given) {
+              s.*member = value;
+              return;
+            }
+          }
+          refuse_option(name, expected, given);
+        },
+        [=](const Struct& s) {
+          for (const auto& [text, value] : names) {
+            if (value == s.*member) {
+              return text;
+            }
+          }
+          return std::string("?");
+        });
+  }
+
+  // Sets one option. Throws Error (kUsage) for a name that is unknown, listing those there are.
+  void set(Struct& options, const std::string& name, const std::string& text) const {
+    for (const Entry& entry : entries_) {
+      if (entry.about.name == name) {
+        entry.set(options, text);
+        return;
+      }
+    }
+    std::string known;
+    for (const Entry& entry : entries_) {
+      known += (known.empty() ? "" : ", ") + entry.about.name;
+    }
+    refuse_option(name, "one of the options " + known, name);
+  }
+
+  void set_all(Struct& options, const OptionValues& values) const {
+    for (const auto& [name, text] : values) {
+      set(options, name, text);
+    }
+  }
+
+  // Every option with its value, as text that `set` reads back.
+  OptionValues values(const Struct& options) const {
+    OptionValues values;
+    for (const Entry& entry : entries_) {
+      values[entry.about.name] = entry.get(options);
+    }
+    return values;
+  }
+
+  // Throws Error (kUsage) unless every value is in its range, however it got there.
+  void validate(const Struct& options) const {
+    Struct copy = options;
+    set_all(copy, values(options));
+  }
+
+  std::vector<OptionHelp> help(const Struct& standard = {}) const {
+    std::vector<OptionHelp> all;
+    for (const Entry& entry : entries_) {
+      all.push_back(entry.about);
+      all.back().standard = entry.get(standard);
+    }
+    return all;
+  }
+
+ private:
+  struct Entry {
+    OptionHelp about;
+    std::function<void(Struct&, const std::string&)> set;
+    std::function<std::string(const Struct&)> get;
+  };
+
+  OptionTable& add(OptionHelp about, std::function<void(Struct&, const std::string&)> set,
+                   std::function<std::string(const Struct&)> get) {
+    entries_.push_back({std::move(about), std::move(set), std::move(get)});
+    return *this;
+  }
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace mcnb

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mcnb/bandit/policies.h"
+#include "mcnb/environment/environment.h"
+
+namespace mcnb {
+
+// The policies that an experiment can run: those of bandit/policies.h, and "oracle", which knows
+// the expected rewards of its environment, always chooses the best arm and learns nothing.
+inline constexpr const char* kOracle = "oracle";
+
+// Reads "mcnb:gamma=0.2,linucb,oracle". Throws Error (kUsage) as parse_policy does, for an empty
+// list, and for a policy that is listed twice.
+std::vector<PolicySpec> parse_policies(const std::string& text);
+
+std::vector<PolicyHelp> experiment_policy_help();
+
+// The environment must outlive the policy.
+std::unique_ptr<Policy> make_experiment_policy(const PolicySpec& spec, const PolicySetup& setup,
+                                               const Environment& environment);
+
+}  // namespace mcnb

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "mcnb/base/options.h"
+#include "mcnb/experiment/cell_store.h"
+#include "mcnb/experiment/runner.h"
+
+namespace mcnb {
+
+struct ExperimentOptions {
+  std::uint64_t rounds = 10'000;
+  std::uint64_t seeds = 5;
+  std::uint64_t first_seed = 1;
+  std::uint64_t threads = 0;
+};
+const OptionTable<ExperimentOptions>& experiment_option_table();
+
+// Policies compared in one environment: every policy with every seed, all of them in the same
+// rounds at the same seed.
+struct Experiment {
+  EnvironmentSpec environment;
+  std::vector<PolicySpec> policies;
+  ExperimentOptions options;
+};
+
+// Seed by seed, so that all policies get equally far.
+std::vector<Cell> cells_of(const Experiment& experiment);
+
+// For watching an experiment from another thread.
+struct ExperimentProgress {
+  std::atomic<std::uint64_t> rounds_total{0};  // of the cells that had to be run; 0: not yet known
+  std::atomic<std::size_t> cells_total{0};
+  std::atomic<std::size_t> cells_kept{0};  // found in the store
+  std::atomic<std::size_t> cells_done{0};  // kept or run
+};
+
+// Runs the cells that the store does not have (`fresh`: all of them) side by side, and saves each
+// as soon as it is finished. Returns the results in the order of cells_of; fewer of them, in the
+// same order, when it was stopped. Apart from the times, results do not depend on the number of
+// threads, nor on which cells were kept. Throws what a cell throws, after stopping the others.
+std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,
+                                       bool fresh, RunControl& control,
+                                       ExperimentProgress& progress);
+
+}  // namespace mcnb

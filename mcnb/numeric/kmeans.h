@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mcnb {
+
+struct KMeans {
+  std::vector<std::uint32_t> group;  // of every point
+  std::vector<float> centres;        // group by group
+  std::size_t iterations = 0;
+  double spread = 0.0;  // sum of squared distances to the own centre
+};
+
+// Groups points (one after the other, `dimension` numbers each) into at most `groups` non-empty
+// groups by Lloyd's iterations from a k-means++ start. The same seed gives the same groups. Throws
+// Error (kInput) for numbers that are not finite, (kUsage) for no groups or more groups than
+// points.
+KMeans k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
+               std::uint64_t seed, std::size_t most_iterations = 100);
+
+}  // namespace mcnb

@@ -1,0 +1,302 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "mcnb/bandit/mcnb.h"
+#include "mcnb/base/random.h"
+#include "tests/numeric/plain_network.h"
+
+// The oracle of the tests of M-CNB.
+namespace mcnb::textbook {
+
+using plain::PlainNetwork;
+
+// A stored (x, r), with its number in the order of arrival.
+struct Event {
+  std::uint64_t number = 0;
+  plain::OwnFeatures x;
+  float reward = 0.0F;
+};
+
+// M-CNB as the paper writes it down: an explicit vector of parameters, in double precision, for
+// the meta-learner and for every user; whole gradients; adapted networks that are really made;
+// histories that are plain lists. With the fast one it shares the addresses of its random draws,
+// and nothing else.
+//
+// Gradients jump where a hidden unit switches on. The textbook says how near it came to that (its
+// margin, see PlainNetwork): below about 1e-5 single precision may take the other side.
+class TextbookMcnb {
+ public:
+  using Members = std::vector<std::size_t>;  // ascending
+  using Arrange = std::function<void(std::vector<Event>&)>;
+
+  TextbookMcnb(const McnbOptions& options, std::uint32_t inputs, std::size_t users,
+               std::uint64_t seed)
+      : options_(options),
+        seed_(seed),
+        start_(shape_of(options, inputs),
+               random_network(shape_of(options, inputs), options.initialisation, seed)),
+        theta_(start_) {
+    add_users(users);
+  }
+
+  void add_users(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      users_.emplace_back(start_);
+    }
+  }
+
+  void start(UserId user, const Sample& sample) {
+    const Event event = make_event(sample.features, sample.reward);
+    take(index(user), event, true);
+    users_[index(user)].has_own_datum = true;
+  }
+
+  std::size_t user_count() const { return users_.size(); }
+  double gap() const { return options_.gamma * (options_.nu - 1.0) / options_.nu; }
+
+  // |f(x; theta^v) - f(x; theta^u)| of every user v, u that of the arm.
+  std::vector<double> differences(const Arm& arm) const {
+    const double own = users_[index(arm.user)].learner.value(arm.features);
+    std::vector<double> all;
+    for (const User& user : users_) {
+      all.push_back(std::abs(user.learner.value(arm.features) - own));
+    }
+    return all;
+  }
+
+  // Theta after SGD_Meta for these members. Lowers `margin`, where given.
+  PlainNetwork adapted(RoundId round, const Arm& arm, const Members& members,
+                       double* margin = nullptr) const {
+    PlainNetwork theta = theta_;
+    for (std::uint64_t step = 0; step < options_.meta_steps; ++step) {
+      const auto place = static_cast<std::uint32_t>(step << 16 | index(arm.index));
+      const Members taking_part = participants(round, place, members);
+      std::vector<double> gradient(theta.parameters().size(), 0.0);
+      for (const std::size_t v : taking_part) {
+        const std::vector<Event> drawn = draws_of(round, place, v);
+        const double weight = 1.0 / static_cast<double>(taking_part.size() * drawn.size());
+        for (const Event& event : drawn) {
+          note(theta, event.x.view(), margin);
+          const double error = theta.value(event.x.view()) - event.reward;
+          const std::vector<double> of_event = theta.gradient(event.x.view());
+          for (std::size_t i = 0; i < gradient.size(); ++i) {
+            gradient[i] += weight * error * of_event[i];
+          }
+        }
+      }
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        theta.parameters()[i] -= options_.eta_2 * gradient[i];
+      }
+    }
+    return theta;
+  }
+
+  Score score(RoundId round, const Arm& arm, const Members& members,
+              double* margin = nullptr) const {
+    const PlainNetwork theta = adapted(round, arm, members, margin);
+    note(theta, arm.features, margin);
+    note(start_, arm.features, margin);
+    const double moved =
+        plain::distance(theta.gradient(arm.features), start_.gradient(arm.features));
+    const double mu = static_cast<double>(std::max<std::uint64_t>(trained(arm.user), 1));
+    Score score;
+    score.estimate = theta.value(arm.features);
+    score.meta_bonus =
+        options_.exploration * moved / std::pow(static_cast<double>(options_.width), 0.25);
+    score.user_bonus =
+        options_.exploration * (std::sqrt((options_.s + 1.0) / (2.0 * mu)) +
+                                std::sqrt(2.0 * std::log(1.0 / options_.delta) / mu));
+    score.value = score.estimate + score.meta_bonus + score.user_bonus;
+    score.cluster_size = members.size();
+    return score;
+  }
+
+  // `arrange` puts the stored events into the order of their places, for the training of Theta.
+  // Returns the smallest margin.
+  double learn(RoundId round, const Arm& arm, float reward, const Members& members,
+               const Arrange& arrange) {
+    margin_ = 1.0;
+    const bool online = options_.training == TrainingMode::kOnline;
+    if (online) {
+      theta_ = adapted(round, arm, members, &margin_);
+    }
+    User& served = users_[index(arm.user)];
+    const Event event = make_event(arm.features, reward);
+    if (options_.feedback == Feedback::kServed || !served.has_own_datum) {
+      take(index(arm.user), event, online);
+    } else {
+      for (const std::size_t v : members) {
+        take(v, event, online);
+      }
+    }
+    served.has_own_datum = true;
+    ++feedbacks_;
+    const std::uint64_t every = feedbacks_ <= options_.train_often_until
+                                    ? options_.train_every
+                                    : options_.train_every_later;
+    if (!online && feedbacks_ % every == 0) {
+      train(served.learner, served.history, options_.user_steps, 0);
+      std::vector<Event> events = stored_events();
+      arrange(events);
+      train(theta_, events, options_.theta_steps, 1);
+    }
+    return margin_;
+  }
+
+  // Goes on from single-precision parameters, where the two came to be on different sides.
+  void follow(const Mcnb& fast) {
+    const std::span<const float> theta = fast.meta_learner().parameters();
+    theta_.parameters().assign(theta.begin(), theta.end());
+    for (std::uint32_t user = 0; user < users_.size(); ++user) {
+      const std::span<const float> own = fast.user_learners().parameters(UserId{user});
+      users_[user].learner.parameters().assign(own.begin(), own.end());
+    }
+  }
+
+  const std::vector<double>& theta() const { return theta_.parameters(); }
+  double plain_estimate(const Features& x) const { return theta_.value(x); }
+  const std::vector<double>& learner(std::size_t user) const {
+    return users_[user].learner.parameters();
+  }
+  const std::vector<Event>& history(std::size_t user) const { return users_[user].history; }
+  std::uint64_t trained(UserId user) const { return users_[index(user)].trained; }
+  std::uint64_t trainings() const { return trainings_; }
+
+  // Every event that a history holds, once.
+  std::vector<Event> stored_events() const {
+    std::map<std::uint64_t, Event> held;
+    for (const User& user : users_) {
+      for (const Event& event : user.history) {
+        held.emplace(event.number, event);
+      }
+    }
+    std::vector<Event> events;
+    for (const auto& [number, event] : held) {
+      events.push_back(event);
+    }
+    return events;
+  }
+
+ private:
+  struct User {
+    explicit User(const PlainNetwork& start) : learner(start) {}
+
+    PlainNetwork learner;
+    std::vector<Event> history;
+    std::uint64_t trained = 0;  // mu
+    std::uint64_t joined = 0;   // events that ever came to the history
+    bool has_own_datum = false;
+  };
+
+  static NetworkShape shape_of(const McnbOptions& options, std::uint32_t inputs) {
+    return {inputs, static_cast<std::uint32_t>(options.width),
+            static_cast<std::uint32_t>(options.depth), options.biases};
+  }
+
+  static void note(const PlainNetwork& network, const Features& x, double* margin) {
+    if (margin != nullptr) {
+      *margin = std::min(*margin, network.margin(x));
+    }
+  }
+
+  Event make_event(const Features& x, float reward) {
+    return {events_++, {{x.values.begin(), x.values.end()}, x.offset}, reward};
+  }
+
+  void take(std::size_t v, const Event& event, bool step) {
+    User& user = users_[v];
+    if (step) {
+      note(user.learner, event.x.view(), &margin_);
+      user.learner.sgd_step(event.x.view(), event.reward, options_.eta_1);
+    }
+    ++user.trained;
+    const std::uint64_t before = user.joined++;
+    if (options_.history_limit == 0 || before < options_.history_limit) {
+      user.history.push_back(event);
+      return;
+    }
+    const std::uint64_t place =
+        Rng(seed_, Stream::kReservoir, before, static_cast<std::uint32_t>(v)).below(before + 1);
+    if (place < options_.history_limit) {
+      user.history[static_cast<std::size_t>(place)] = event;
+    }
+  }
+
+  Members participants(RoundId round, std::uint32_t place, const Members& members) const {
+    Members with_history;
+    for (const std::size_t v : members) {
+      if (!users_[v].history.empty()) {
+        with_history.push_back(v);
+      }
+    }
+    if (options_.meta_samples == 0 || with_history.size() <= options_.meta_samples) {
+      return with_history;
+    }
+    Members few;
+    for (const std::uint64_t i :
+         Rng(seed_, Stream::kMetaMembers, index(round), place)
+             .sample_without_replacement(with_history.size(),
+                                         static_cast<std::size_t>(options_.meta_samples))) {
+      few.push_back(with_history[static_cast<std::size_t>(i)]);
+    }
+    return few;
+  }
+
+  std::vector<Event> draws_of(RoundId round, std::uint32_t place, std::size_t v) const {
+    const std::vector<Event>& history = users_[v].history;
+    if (options_.meta_draw == MetaDraw::kAll) {
+      return history;
+    }
+    Rng rng = RngFamily(Rng(seed_, Stream::kMetaDraw, index(round), place)).member(v);
+    return {history[static_cast<std::size_t>(rng.below(history.size()))]};
+  }
+
+  // Single-sample steps in a new random order each epoch, until an epoch's mean loss is small.
+  void train(PlainNetwork& network, const std::vector<Event>& events, std::uint64_t most_steps,
+             std::uint32_t which) {
+    ++trainings_;
+    Rng rng(seed_, Stream::kTrainingOrder, feedbacks_, which);
+    plain::PlainAdam adam(network, options_.learning_rate);
+    std::vector<std::size_t> order(events.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    double loss = 0.0;
+    for (std::uint64_t step = 0; !events.empty() && step < most_steps; ++step) {
+      const std::size_t i = static_cast<std::size_t>(step % order.size());
+      loss = i == 0 ? 0.0 : loss;
+      std::swap(order[i], order[i + static_cast<std::size_t>(rng.below(order.size() - i))]);
+      const Event& event = events[order[i]];
+      const double error = network.value(event.x.view()) - event.reward;
+      loss += 0.5 * error * error;
+      note(network, event.x.view(), &margin_);
+      if (options_.optimiser == Optimiser::kAdam) {
+        adam.step(network, event.x.view(), event.reward);
+      } else {
+        network.sgd_step(event.x.view(), event.reward, options_.learning_rate);
+      }
+      if (i + 1 == order.size() && loss / static_cast<double>(order.size()) <= options_.stop_loss) {
+        return;
+      }
+    }
+  }
+
+  McnbOptions options_;
+  std::uint64_t seed_;
+  PlainNetwork start_;  // theta_0
+  PlainNetwork theta_;
+  std::vector<User> users_;
+  std::uint64_t events_ = 0;
+  std::uint64_t feedbacks_ = 0;
+  std::uint64_t trainings_ = 0;
+  double margin_ = 1.0;  // of the last call that changed something
+};
+
+}  // namespace mcnb::textbook

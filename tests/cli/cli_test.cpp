@@ -1,0 +1,245 @@
+// Starts the real program, as a user would.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mcnb/numeric/kernels.h"
+#include "tests/temporary_folder.h"
+
+namespace mcnb {
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kFailure = 1;
+constexpr int kBadUsage = 2;
+
+struct Outcome {
+  int status;  // -1 if a signal ended the program
+  std::string output;
+  std::string errors;
+};
+
+// Borrows the strings, as exec wants them: ended by a null pointer.
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) {
+    pointers.push_back(text.data());
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Runs mcnb to its end. `simd` is the value of MCNB_SIMD; with a null pointer it is not set.
+Outcome run_mcnb(std::vector<std::string> arguments, const char* simd = nullptr) {
+  const TemporaryFolder folder;
+  const std::string output = folder / "output";
+  const std::string errors = folder / "errors";
+  arguments.insert(arguments.begin(), MCNB_BINARY);
+
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("MCNB_SIMD=")) {
+      environment.emplace_back(*variable);
+    }
+  }
+  if (simd != nullptr) {
+    environment.push_back(std::string("MCNB_SIMD=") + simd);
+  }
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  const auto redirect = [&](int file, const std::string& path, int flags) {
+    posix_spawn_file_actions_addopen(&files, file, path.c_str(), flags, 0600);
+  };
+  redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+  redirect(STDOUT_FILENO, output, O_WRONLY | O_CREAT);
+  redirect(STDERR_FILENO, errors, O_WRONLY | O_CREAT);
+  pid_t process = 0;
+  const int problem = ::posix_spawn(&process, MCNB_BINARY, &files, nullptr,
+                                    pointers_to(arguments).data(), pointers_to(environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  int status = 0;
+  if (problem != 0 || ::waitpid(process, &status, 0) != process) {
+    throw std::runtime_error(std::string(MCNB_BINARY) + ": " + std::strerror(problem));
+  }
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(output),
+          file_contents(errors)};
+}
+
+// The fewest and smallest networks, timed for as short as can be.
+std::vector<std::string> tiny_bench(const std::string& folder) {
+  return {"bench",     "networks",  "--users",  "2",    "--features", "3",
+          "--width",   "4",         "--arms",   "2",    "--threads",  "1",
+          "--seconds", "0.0000001", "--output", folder, "--no-peer"};
+}
+
+// The arguments as a user would type them.
+std::string typed(const std::vector<std::string>& arguments) {
+  std::string line = "mcnb";
+  for (const std::string& argument : arguments) {
+    line += " " + argument;
+  }
+  return line;
+}
+
+// Expects status 2, nothing on standard output, and complaints that contain all of the parts.
+void expect_bad_usage(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& parts, const char* simd = nullptr) {
+  SCOPED_TRACE(typed(arguments));
+  const Outcome outcome = run_mcnb(arguments, simd);
+  EXPECT_EQ(outcome.status, kBadUsage);
+  EXPECT_EQ(outcome.output, "");
+  for (const std::string& part : parts) {
+    EXPECT_NE(outcome.errors.find(part), std::string::npos) << part << "\n" << outcome.errors;
+  }
+}
+
+TEST(Cli, HelpListsTheSubcommandsAndTheEnvironment) {
+  for (const char* flag : {"--help", "-h"}) {
+    const Outcome outcome = run_mcnb({flag});
+    EXPECT_EQ(outcome.status, kSuccess);
+    EXPECT_EQ(outcome.errors, "");
+    for (const char* part : {"Usage: mcnb ", "bench", "--version", "MCNB_SIMD"}) {
+      EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\n" << outcome.output;
+    }
+  }
+}
+
+TEST(Cli, HelpNamesEverySimdTarget) {
+  const std::string help = run_mcnb({"--help"}).output;
+  for (const std::string& target : kernels::simd_targets()) {
+    EXPECT_NE(help.find(target), std::string::npos) << target << "\n" << help;
+  }
+}
+
+TEST(Cli, HelpOfASubcommandListsItsOptions) {
+  const Outcome outcome = run_mcnb({"bench", "networks", "--help"});
+  EXPECT_EQ(outcome.status, kSuccess);
+  EXPECT_EQ(outcome.errors, "");
+  for (const char* part : {"--users", "--features", "--width", "--arms", "--threads", "--seconds",
+                           "--no-peer", "--output"}) {
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << part << "\n" << outcome.output;
+  }
+}
+
+TEST(Cli, VersionIsOneLine) {
+  const Outcome outcome = run_mcnb({"--version"});
+  EXPECT_EQ(outcome.status, kSuccess);
+  EXPECT_EQ(outcome.output, MCNB_VERSION "\n");
+  EXPECT_EQ(outcome.errors, "");
+}
+
+TEST(Cli, WithoutASubcommandAsksForOne) {
+  expect_bad_usage({}, {"subcommand is required", "--help"});
+  expect_bad_usage({"bench"}, {"subcommand is required", "--help"});
+}
+
+TEST(Cli, AnUnknownSubcommandIsBadUsage) {
+  expect_bad_usage({"nonsense"}, {"subcommand", "--help"});
+  expect_bad_usage({"bench", "nonsense"}, {"subcommand", "--help"});
+}
+
+TEST(Cli, AnUnknownOptionOrArgumentIsNamed) {
+  expect_bad_usage({"bench", "networks", "--nonsense"}, {"--nonsense", "--help"});
+  expect_bad_usage({"bench", "networks", "extra"}, {"extra", "--help"});
+}
+
+TEST(Cli, AnOptionOutOfItsRangeIsNamedWithTheRange) {
+  struct BadValue {
+    std::string option;
+    std::string value;
+    std::string expected;
+  };
+  for (const BadValue& bad : std::vector<BadValue>{{"--users", "0", "expected 1 to 1000000000"},
+                                                   {"--users", "5,0", "got 0"},
+                                                   {"--users", "1000000001", "got 1000000001"},
+                                                   {"--features", "0", "expected 1 to 100000"},
+                                                   {"--features", "100001", "got 100001"},
+                                                   {"--width", "0", "expected 1 to 16384"},
+                                                   {"--width", "16385", "got 16385"},
+                                                   {"--arms", "0", "expected 1 to 10000"},
+                                                   {"--arms", "10001", "got 10001"},
+                                                   {"--threads", "0", "expected 1 to 1024"},
+                                                   {"--threads", "1025", "got 1025"},
+                                                   {"--seconds", "0", "expected more than 0"},
+                                                   {"--seconds", "-1", "got -1"},
+                                                   {"--seconds", "3601", "at most 3600"},
+                                                   {"--seconds", "nan", "got nan"},
+                                                   {"--seconds", "inf", "got inf"}}) {
+    expect_bad_usage({"bench", "networks", bad.option, bad.value},
+                     {"mcnb: " + bad.option + ": ", bad.expected});
+  }
+}
+
+TEST(Cli, AnOptionThatIsNoNumberIsNamed) {
+  for (const char* option : {"--users", "--features", "--width", "--arms", "--threads"}) {
+    for (const char* value : {"many", "1.5", "1e3", "0x", "3 users"}) {
+      expect_bad_usage({"bench", "networks", option, value}, {option});
+    }
+    expect_bad_usage({"bench", "networks", option, "-1"}, {option});
+    expect_bad_usage({"bench", "networks", option}, {option});
+  }
+  expect_bad_usage({"bench", "networks", "--seconds", "soon"}, {"--seconds"});
+}
+
+TEST(Cli, AnUnknownSimdTargetIsRefusedWithTheNamesOfTheKnown) {
+  std::vector<std::string> parts = kernels::simd_targets();
+  parts.emplace_back("\"nonsense\"");
+  parts.emplace_back("mcnb: ");
+  expect_bad_usage({"--version"}, parts, "nonsense");
+  expect_bad_usage({"bench", "networks", "--help"}, parts, "nonsense");
+  parts = kernels::simd_targets();
+  parts.emplace_back("\"PLAIN\"");
+  expect_bad_usage({"--version"}, parts, "PLAIN");
+}
+
+TEST(Cli, AnEmptySimdTargetMeansTheBest) {
+  const TemporaryFolder folder;
+  const std::string best = kernels::simd_targets().front();
+  for (const char* simd : {static_cast<const char*>(nullptr), ""}) {
+    const Outcome outcome = run_mcnb(tiny_bench(folder.path()), simd);
+    EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+    EXPECT_NE(outcome.output.find(" threads, " + best + "\n"), std::string::npos) << outcome.output;
+  }
+}
+
+// The benchmark compares every kernel's answers with a plain loop before it times them.
+TEST(Cli, EverySimdTargetRunsTheBenchmark) {
+  const std::vector<std::string> targets = kernels::simd_targets();
+  ASSERT_NE(std::ranges::find(targets, "plain"), targets.end());
+  for (const std::string& target : targets) {
+    SCOPED_TRACE(target);
+    const TemporaryFolder folder;
+    const Outcome outcome = run_mcnb(tiny_bench(folder / "results"), target.c_str());
+    EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+    EXPECT_NE(outcome.output.find(" threads, " + target + "\n"), std::string::npos)
+        << outcome.output;
+    const std::string csv = file_contents(folder / "results" / "bench-networks.csv");
+    EXPECT_TRUE(csv.starts_with("users,features,")) << csv;
+    EXPECT_NE(csv.find("\n2,3,"), std::string::npos) << csv;
+  }
+}
+
+TEST(Cli, AResultThatCannotBeWrittenIsAFailureNamingTheFile) {
+  const TemporaryFolder folder;
+  put_file(folder / "taken", "a file, not a folder");
+  const std::string taken = folder / "taken";
+  const Outcome outcome = run_mcnb(tiny_bench(taken));
+  EXPECT_EQ(outcome.status, kFailure);
+  EXPECT_NE(outcome.errors.find("mcnb: " + taken), std::string::npos) << outcome.errors;
+  EXPECT_EQ(file_contents(taken), "a file, not a folder");
+}
+
+}  // namespace
+}  // namespace mcnb

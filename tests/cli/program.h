@@ -1,0 +1,96 @@
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/temporary_folder.h"
+
+namespace mcnb {
+
+struct ProgramOutcome {
+  int status;  // -1 if a signal ended the program
+  std::string output;
+  std::string errors;
+};
+
+// The real mcnb, running beside the test. `variables` replace those of the test ("PATH=").
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments, std::vector<std::string> variables = {}) {
+    arguments.insert(arguments.begin(), MCNB_BINARY);
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string_view text = *variable;
+      const std::string_view name = text.substr(0, text.find('=') + 1);
+      const bool replaced = std::ranges::any_of(
+          variables, [&](const std::string& other) { return other.starts_with(name); });
+      if (!replaced) {
+        variables.emplace_back(text);
+      }
+    }
+    posix_spawn_file_actions_t files;
+    ::posix_spawn_file_actions_init(&files);
+    const auto redirect = [&](int file, const std::string& path, int flags) {
+      ::posix_spawn_file_actions_addopen(&files, file, path.c_str(), flags, 0600);
+    };
+    redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+    redirect(STDOUT_FILENO, folder_ / "output", O_WRONLY | O_CREAT);
+    redirect(STDERR_FILENO, folder_ / "errors", O_WRONLY | O_CREAT);
+    const int problem = ::posix_spawn(&process_, MCNB_BINARY, &files, nullptr,
+                                      pointers_to(arguments).data(), pointers_to(variables).data());
+    ::posix_spawn_file_actions_destroy(&files);
+    if (problem != 0) {
+      throw std::runtime_error(std::string(MCNB_BINARY) + ": " + std::strerror(problem));
+    }
+  }
+  ~Program() {
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      ::waitpid(process_, nullptr, 0);
+    }
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // As Ctrl-C does.
+  void interrupt() const { ::kill(process_, SIGINT); }
+
+  ProgramOutcome wait() {
+    int status = 0;
+    if (::waitpid(process_, &status, 0) != process_) {
+      throw std::runtime_error("cannot wait for mcnb");
+    }
+    process_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(folder_ / "output"),
+            file_contents(folder_ / "errors")};
+  }
+
+ private:
+  // Borrows the strings, as exec wants them: ended by a null pointer.
+  static std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+    std::vector<char*> pointers;
+    for (std::string& text : strings) {
+      pointers.push_back(text.data());
+    }
+    pointers.push_back(nullptr);
+    return pointers;
+  }
+
+  TemporaryFolder folder_;
+  pid_t process_ = 0;
+};
+
+inline ProgramOutcome run_program(std::vector<std::string> arguments,
+                                  std::vector<std::string> variables = {}) {
+  return Program(std::move(arguments), std::move(variables)).wait();
+}
+
+}  // namespace mcnb

@@ -1,0 +1,169 @@
+// `mcnb run` as a user would start it.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/cli/program.h"
+#include "tests/temporary_folder.h"
+
+namespace mcnb {
+namespace {
+
+constexpr int kInterrupted = 130;
+
+std::vector<std::string> small_run(const std::filesystem::path& output,
+                                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{"run",      "--policy",  "linucb,random,oracle",
+                                     "--rounds", "150",       "--seeds",
+                                     "2",        "--threads", "1",
+                                     "--set",    "users=10",  "--set",
+                                     "items=50", "--output",  output.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+std::size_t cell_count(const std::filesystem::path& folder) {
+  std::size_t count = 0;
+  if (std::filesystem::exists(folder / "cells")) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "cells")) {
+      count += entry.path().extension() == ".json" ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST(Run, WritesTableNumbersAndPicture) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome = run_program(small_run(folder.path()));
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  expect_parts(outcome.output, {"policy", "regret", "linucb", "random", "oracle", "table.txt",
+                                "summary.csv", "regret.png"});
+  EXPECT_EQ(outcome.output.find(file_contents(folder / "table.txt")), 0U);
+  for (const char* name :
+       {"summary.csv", "curves.csv", "results.json", "regret.png", "regret.svg"}) {
+    EXPECT_FALSE(file_contents(folder / name).empty()) << name;
+  }
+  EXPECT_EQ(cell_count(folder.path()), 6U);
+}
+
+TEST(Run, KeepsFinishedRunsUnlessAskedForFreshOnes) {
+  const TemporaryFolder folder;
+  run_program(small_run(folder.path()));
+  const std::string curves = file_contents(folder / "curves.csv");
+  const std::string results = file_contents(folder / "results.json");
+
+  const ProgramOutcome again = run_program(small_run(folder.path()));
+  EXPECT_EQ(again.status, 0);
+  expect_parts(again.errors, {"6 of 6 runs kept", "--fresh"});
+  EXPECT_EQ(file_contents(folder / "results.json"), results);
+
+  const ProgramOutcome fresh = run_program(small_run(folder.path(), {"--fresh"}));
+  EXPECT_EQ(fresh.errors.find("kept"), std::string::npos);
+  EXPECT_EQ(file_contents(folder / "curves.csv"), curves);
+}
+
+TEST(Run, AnInterruptionLosesNoFinishedRun) {
+  const TemporaryFolder folder;
+  const auto arguments = [&](const char* seeds) {
+    return std::vector<std::string>{
+        "run",     "--policy", "oracle", "--rounds", "100",      "--threads",           "1",
+        "--seeds", seeds,      "--set",  "items=0",  "--output", folder.path().string()};
+  };
+  Program program(arguments("100000"));
+  while (cell_count(folder.path()) < 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  program.interrupt();
+  const ProgramOutcome outcome = program.wait();
+  EXPECT_EQ(outcome.status, kInterrupted) << outcome.errors;
+  EXPECT_EQ(outcome.output, "");
+  expect_parts(outcome.errors, {"interrupted", "of 100000 runs", "the same command"});
+  EXPECT_GE(cell_count(folder.path()), 2U);
+
+  const ProgramOutcome resumed = run_program(arguments("2"));
+  EXPECT_EQ(resumed.status, 0);
+  expect_parts(resumed.errors, {"2 of 2 runs kept"});
+}
+
+TEST(Run, RefusesBadInputWithNameRangeAndValue) {
+  const TemporaryFolder folder;
+  struct Case {
+    std::vector<std::string> arguments;
+    std::vector<std::string> parts;
+  };
+  const std::vector<Case> cases{
+      {{"--rounds", "0"}, {"rounds", "[1, ", "\"0\""}},
+      {{"--seeds", "0"}, {"seeds", "[1, ", "\"0\""}},
+      {{"--seeds", "two"}, {"seeds", "whole number", "\"two\""}},
+      {{"--threads", "5000"}, {"threads", "1024", "\"5000\""}},
+      {{"--first-seed", "-1"}, {"first_seed", "[0, ", "\"-1\""}},
+      {{"--policy", "nobody"}, {"nobody", "linucb"}},
+      {{"--policy", "linucb:alpha=-1"}, {"alpha", "[0, ", "\"-1\""}},
+      {{"--policy", "random,random"}, {"policy", "once", "random"}},
+      {{"--environment", "nowhere"}, {"environment", "synthetic", "\"nowhere\""}},
+      {{"--set", "usres=3"}, {"usres", "users"}},
+      {{"--set", "users"}, {"set", "name=value", "\"users\""}},
+      {{"--set", "gap=2"}, {"gap", "[0, 1)", "\"2\""}},
+      {{"--set", "gap=0.9"}, {"gap", "clusters", "\"0.9\""}},
+      {{"--set", "arms=10001"}, {"arms", "10000]", "\"10001\""}},
+      {{"--unknown"}, {"--unknown"}},
+  };
+  for (const Case& one : cases) {
+    std::vector<std::string> arguments{"run", "--output", folder.path().string()};
+    arguments.insert(arguments.end(), one.arguments.begin(), one.arguments.end());
+    if (one.arguments.front() != "--policy") {
+      arguments.insert(arguments.end(), {"--policy", "random"});
+    }
+    SCOPED_TRACE(one.arguments.front() + " " + one.arguments.back());
+    const ProgramOutcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.output, "");
+    expect_parts(outcome.errors, one.parts);
+  }
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(Run, SaysWhenTheOutputFolderCannotBeWritten) {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "");
+  const ProgramOutcome outcome = run_program(small_run(folder / "file"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.output, "");
+  expect_parts(outcome.errors, {(folder / "file").string(), "cannot write"});
+}
+
+TEST(Run, WithoutGnuplotTheTablesAreStillThere) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome =
+      run_program(small_run(folder.path()), {"PATH=" + folder.path().string()});
+  EXPECT_EQ(outcome.status, 0);
+  expect_parts(outcome.errors, {"no picture", "gnuplot", "not installed"});
+  expect_parts(outcome.output, {"linucb", "table.txt"});
+  EXPECT_FALSE(file_contents(folder / "summary.csv").empty());
+  EXPECT_FALSE(std::filesystem::exists(folder / "regret.png"));
+}
+
+TEST(Run, PoliciesAndEnvironmentsAreListedWithTheirOptions) {
+  const ProgramOutcome policies = run_program({"policies"});
+  EXPECT_EQ(policies.status, 0);
+  expect_parts(policies.output, {"linucb", "alpha", "random", "oracle", "default"});
+  const ProgramOutcome environments = run_program({"environments"});
+  EXPECT_EQ(environments.status, 0);
+  expect_parts(environments.output, {"synthetic", "gap", "[0, 1)", "linear | cosine"});
+  expect_parts(run_program({"run", "--help"}).output,
+               {"--rounds", "--seeds", "--first-seed", "--policy", "--set", "--fresh"});
+}
+
+}  // namespace
+}  // namespace mcnb

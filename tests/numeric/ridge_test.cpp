@@ -1,0 +1,336 @@
+#include "mcnb/numeric/ridge.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <limits>
+#include <sstream>
+
+#include "tests/numeric/plain_network.h"
+
+namespace mcnb {
+namespace {
+
+using plain::expect_error;
+
+// All samples, and what they give when solved at once.
+struct Batch {
+  explicit Batch(std::size_t dimension, double ridge_lambda) : lambda(ridge_lambda) {
+    x.resize(0, static_cast<Eigen::Index>(dimension));
+  }
+
+  void add(std::span<const float> features, double reward) {
+    x.conservativeResize(x.rows() + 1, Eigen::NoChange);
+    rewards.conservativeResize(rewards.size() + 1);
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      x(x.rows() - 1, static_cast<Eigen::Index>(i)) = features[i];
+    }
+    rewards(rewards.size() - 1) = reward;
+  }
+
+  Eigen::MatrixXd matrix() const {
+    return lambda * Eigen::MatrixXd::Identity(x.cols(), x.cols()) + x.transpose() * x;
+  }
+  Eigen::VectorXd weights() const {
+    return matrix().colPivHouseholderQr().solve(x.transpose() * rewards);
+  }
+  double uncertainty(std::span<const float> features) const {
+    const Eigen::VectorXd v =
+        Eigen::Map<const Eigen::VectorXf>(features.data(), x.cols()).cast<double>();
+    return std::sqrt(v.dot(matrix().colPivHouseholderQr().solve(v)));
+  }
+
+  double lambda;
+  Eigen::MatrixXd x;
+  Eigen::VectorXd rewards;
+};
+
+double relative_error(const Eigen::MatrixXd& found, const Eigen::MatrixXd& expected) {
+  return (found - expected).norm() / expected.norm();
+}
+
+// How far M M^-1 is from one.
+double drift(const RidgeState& state) {
+  const Eigen::Index d = state.matrix().rows();
+  return (state.matrix() * state.inverse() - Eigen::MatrixXd::Identity(d, d)).norm();
+}
+
+void expect_matches(const RidgeState& state, const Batch& batch, double tolerance) {
+  EXPECT_LT(relative_error(state.matrix(), batch.matrix()), tolerance);
+  EXPECT_LT(relative_error(state.inverse(), batch.matrix().inverse()), tolerance);
+  EXPECT_LT(relative_error(state.weights(), batch.weights()), tolerance);
+  EXPECT_LT(relative_error(state.sum(), batch.x.transpose() * batch.rewards), tolerance);
+  EXPECT_EQ(state.sample_count(), static_cast<std::uint64_t>(batch.x.rows()));
+}
+
+std::string save(const RidgeState& state) {
+  std::ostringstream out;
+  StateWriter writer(out, "test", {.kind = "ridge"});
+  state.save(writer);
+  writer.finish();
+  return out.str();
+}
+
+RidgeState load(const std::string& bytes) {
+  std::istringstream in(bytes);
+  StateReader reader(in, "test", {.kind = "ridge"});
+  RidgeState state = RidgeState::load(reader);
+  reader.finish();
+  return state;
+}
+
+void expect_same_bits(const RidgeState& a, const RidgeState& b) {
+  EXPECT_EQ(a.lambda(), b.lambda());
+  EXPECT_EQ(a.sample_count(), b.sample_count());
+  EXPECT_EQ(a.repair_count(), b.repair_count());
+  EXPECT_TRUE((a.matrix().array() == b.matrix().array()).all());
+  EXPECT_TRUE((a.inverse().array() == b.inverse().array()).all());
+  EXPECT_TRUE((a.sum().array() == b.sum().array()).all());
+  EXPECT_TRUE((a.weights().array() == b.weights().array()).all());
+}
+
+TEST(Ridge, KnowsNothingAtFirst) {
+  const RidgeState state(3, 4.0);
+  EXPECT_EQ(state.dimension(), 3U);
+  EXPECT_EQ(state.lambda(), 4.0);
+  EXPECT_EQ(state.sample_count(), 0U);
+  const std::vector<float> x = {2.0F, 0.0F, 0.0F};
+  EXPECT_EQ(state.estimate(x), 0.0);
+  EXPECT_EQ(state.uncertainty(x), 1.0);  // sqrt(2 * 2 / lambda)
+}
+
+TEST(Ridge, MatchesADirectSolveOverHundredsOfSamples) {
+  Rng rng(1, Stream::kTest);
+  for (const std::size_t dimension : {1U, 2U, 10U, 33U}) {
+    for (const double lambda : {0.01, 1.0, 50.0}) {
+      RidgeState state(dimension, lambda);
+      Batch batch(dimension, lambda);
+      for (int i = 1; i <= 500; ++i) {
+        const std::vector<float> x = plain::draw(rng, dimension);
+        const double reward = rng.normal();
+        state.add(x, reward);
+        batch.add(x, reward);
+        if (i == 1 || i == 7 || i == 100 || i == 500) {
+          SCOPED_TRACE(testing::Message() << dimension << ", " << lambda << ", " << i);
+          expect_matches(state, batch, 1e-9);
+          const std::vector<float> other = plain::draw(rng, dimension);
+          const double expected = batch.uncertainty(other);
+          EXPECT_NEAR(state.uncertainty(other), expected, 1e-9 * expected);
+          double estimate = 0.0;
+          for (std::size_t j = 0; j < dimension; ++j) {
+            estimate += other[j] * batch.weights()(static_cast<Eigen::Index>(j));
+          }
+          EXPECT_NEAR(state.estimate(other), estimate, 1e-9);
+        }
+      }
+      EXPECT_EQ(state.repair_count(), 0U);
+    }
+  }
+}
+
+TEST(Ridge, UncertaintyShrinksWhereSamplesAre) {
+  RidgeState state(2, 1.0);
+  const std::vector<float> seen = {1.0F, 0.0F};
+  const std::vector<float> unseen = {0.0F, 1.0F};
+  for (int i = 1; i <= 20; ++i) {
+    state.add(seen, 0.5);
+    EXPECT_NEAR(state.uncertainty(seen), std::sqrt(1.0 / (1.0 + i)), 1e-12);
+    EXPECT_EQ(state.uncertainty(unseen), 1.0);
+    EXPECT_NEAR(state.estimate(seen), 0.5 * i / (1.0 + i), 1e-12);
+  }
+}
+
+TEST(Ridge, MergeIsTheSameAsAddingAll) {
+  Rng rng(2, Stream::kTest);
+  RidgeState a(6, 0.5);
+  RidgeState b(6, 0.5);
+  const RidgeState nothing(6, 0.5);
+  Batch batch(6, 0.5);
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<float> x = plain::draw(rng, 6);
+    const double reward = rng.uniform();
+    (i % 3 == 0 ? a : b).add(x, reward);
+    batch.add(x, reward);
+  }
+  a.merge(b);
+  expect_matches(a, batch, 1e-11);
+  a.merge(nothing);
+  expect_matches(a, batch, 1e-11);
+  const std::vector<float> x = plain::draw(rng, 6);
+  a.add(x, 1.0);
+  batch.add(x, 1.0);
+  expect_matches(a, batch, 1e-11);
+}
+
+TEST(RidgeDeathTest, MergingStatesOfDifferentKindsIsABug) {
+  RidgeState state(3, 1.0);
+  EXPECT_DEATH(state.merge(RidgeState(4, 1.0)), "the same dimension and lambda");
+  EXPECT_DEATH(state.merge(RidgeState(3, 2.0)), "the same dimension and lambda");
+}
+
+// ---- the guard
+
+// Large samples and a small lambda: the rank-one updates lose digits, and the guard sees it.
+TEST(Ridge, GuardComputesAnInverseThatDriftsAnew) {
+  Rng rng(3, Stream::kTest);
+  for (const double lambda : {1e-2, 1e-6, 1e-12}) {
+    RidgeState state(8, lambda);
+    Batch batch(8, lambda);
+    Eigen::MatrixXd unguarded = Eigen::MatrixXd::Identity(8, 8) / lambda;
+    for (int i = 0; i < 300; ++i) {
+      const std::vector<float> x = plain::draw(rng, 8, 1e8);
+      state.add(x, rng.uniform());
+      batch.add(x, 0.0);
+      const Eigen::VectorXd v = batch.x.row(i);
+      const Eigen::VectorXd u = unguarded * v;
+      unguarded -= u * u.transpose() / (1.0 + v.dot(u));
+    }
+    EXPECT_GT(state.repair_count(), 0U) << lambda;
+    EXPECT_LT(state.repair_count(), 30U) << lambda << ": a repair lasts";
+    EXPECT_LT(drift(state), 1e-9) << lambda;
+    EXPECT_LT(relative_error(state.inverse(), batch.matrix().inverse()), 1e-9) << lambda;
+    EXPECT_GT((batch.matrix() * unguarded - Eigen::MatrixXd::Identity(8, 8)).norm(), 1e-9)
+        << lambda << ": no need for a guard";
+  }
+}
+
+// Fewer samples than dimensions, so large that M, in double precision, is singular.
+TEST(Ridge, UncertaintyOfUnseenDirectionsSurvivesHugeSamples) {
+  for (const double lambda : {1.0, 1e-3, 1e-6}) {
+    for (const float size : {1e3F, 1e6F, 1e10F, 1e18F, 1e30F}) {
+      SCOPED_TRACE(testing::Message() << "lambda " << lambda << ", size " << size);
+      Rng rng(4, Stream::kTest);
+      RidgeState state(8, lambda);
+      Eigen::MatrixXd samples(8, 3);
+      std::vector<float> x(8);
+      for (int i = 0; i < 3; ++i) {
+        for (std::size_t j = 0; j < 8; ++j) {
+          x[j] = size * static_cast<float>(rng.normal());
+          samples(static_cast<Eigen::Index>(j), i) = static_cast<double>(x[j]) / size;
+        }
+        state.add(x, 0.5);
+        ASSERT_TRUE(state.inverse().allFinite());
+        ASSERT_TRUE(state.weights().allFinite());
+      }
+      // What is at right angles to all samples is as uncertain as ever.
+      const Eigen::MatrixXd q =
+          samples.householderQr().householderQ() * Eigen::MatrixXd::Identity(8, 3);
+      const Eigen::VectorXd ones = Eigen::VectorXd::Ones(8);
+      const double expected = (ones - q * (q.transpose() * ones)).norm() / std::sqrt(lambda);
+      EXPECT_NEAR(state.uncertainty(std::vector<float>(8, 1.0F)), expected, 2e-3 * expected);
+      RidgeState merged(8, lambda);
+      merged.merge(state);
+      EXPECT_NEAR(merged.uncertainty(std::vector<float>(8, 1.0F)), expected, 2e-3 * expected);
+    }
+  }
+}
+
+// ---- refusals
+
+TEST(Ridge, ImpossibleSizesAreRefused) {
+  expect_error(ErrorKind::kUsage, "dimension", [] { RidgeState(0, 1.0); });
+  expect_error(ErrorKind::kUsage, "dimension", [] { RidgeState(16'385, 1.0); });
+  expect_error(ErrorKind::kUsage, "dimension", [] { RidgeState(~std::size_t{0}, 1.0); });
+  for (const double lambda : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    expect_error(ErrorKind::kUsage, "lambda", [&] { RidgeState(2, lambda); });
+  }
+}
+
+TEST(Ridge, BadSamplesAreRefusedAndChangeNothing) {
+  RidgeState state(3, 1.0);
+  state.add(std::vector<float>{1.0F, 2.0F, 3.0F}, 1.0);
+  const RidgeState before = state;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::vector<float>> bad = {{},
+                                               {1.0F, 2.0F},
+                                               {1.0F, 2.0F, 3.0F, 4.0F},
+                                               {std::nanf(""), 0.0F, 0.0F},
+                                               {0.0F, infinity, 0.0F},
+                                               {0.0F, 0.0F, -infinity}};
+  for (const std::vector<float>& x : bad) {
+    expect_error(ErrorKind::kInput, "features", [&] { state.add(x, 1.0); });
+    expect_error(ErrorKind::kInput, "features", [&] { static_cast<void>(state.estimate(x)); });
+    expect_error(ErrorKind::kInput, "features", [&] { static_cast<void>(state.uncertainty(x)); });
+  }
+  for (const double reward : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    expect_error(ErrorKind::kInput, "reward", [&] {
+      state.add(std::vector<float>{1.0F, 2.0F, 3.0F}, reward);
+    });
+  }
+  expect_same_bits(state, before);
+}
+
+TEST(Ridge, ASampleOfZerosTeachesNothing) {
+  RidgeState state(3, 2.0);
+  state.add(std::vector<float>(3, 0.0F), 1.0);
+  EXPECT_EQ(state.sample_count(), 1U);
+  EXPECT_EQ(state.repair_count(), 0U);
+  EXPECT_EQ(state.estimate(std::vector<float>(3, 1.0F)), 0.0);
+}
+
+// ---- saved states
+
+TEST(Ridge, LoadsBitForBitWhatWasSavedAndGoesOnAlike) {
+  Rng rng(5, Stream::kTest);
+  RidgeState state(7, 1e-6);
+  for (int i = 0; i < 50; ++i) {
+    state.add(plain::draw(rng, 7, 100.0), rng.uniform());
+  }
+  ASSERT_GT(state.repair_count(), 0U);
+  RidgeState loaded = load(save(state));
+  expect_same_bits(loaded, state);
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<float> x = plain::draw(rng, 7);
+    state.add(x, 0.5);
+    loaded.add(x, 0.5);
+  }
+  expect_same_bits(loaded, state);
+}
+
+TEST(Ridge, DamagedStatesAreRefused) {
+  Rng rng(6, Stream::kTest);
+  RidgeState state(3, 1.0);
+  state.add(plain::draw(rng, 3), 1.0);
+  const std::string bytes = save(state);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    expect_error(ErrorKind::kCorrupt, "test: ", [&] { load(damaged); });
+    expect_error(ErrorKind::kCorrupt, "test: ", [&] { load(bytes.substr(0, i)); });
+  }
+}
+
+TEST(Ridge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
+  struct Fields {
+    std::uint64_t dimension = 2;
+    double lambda = 1.0;
+    std::vector<double> numbers = std::vector<double>(4 + 4 + 2 + 2, 1.0);
+  };
+  const auto load_fields = [](const Fields& fields) {
+    std::ostringstream out;
+    StateWriter writer(out, "test", {.kind = "ridge"});
+    writer.write(fields.dimension);
+    writer.write(fields.lambda);
+    writer.write(std::uint64_t{1});
+    writer.write(std::uint64_t{0});
+    writer.write_bytes(fields.numbers.data(), fields.numbers.size() * sizeof(double));
+    writer.finish();
+    return load(out.str());
+  };
+  EXPECT_EQ(load_fields({}).sample_count(), 1U);
+  for (const std::uint64_t dimension :
+       {std::uint64_t{0}, std::uint64_t{16'385}, ~std::uint64_t{0}}) {
+    expect_error(ErrorKind::kCorrupt, "impossible", [&] { load_fields({.dimension = dimension}); });
+  }
+  for (const double lambda : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
+    expect_error(ErrorKind::kCorrupt, "impossible", [&] { load_fields({.lambda = lambda}); });
+  }
+  for (std::size_t i = 0; i < 12; ++i) {
+    Fields fields;
+    fields.numbers[i] = i % 2 == 0 ? std::nan("") : HUGE_VAL;
+    expect_error(ErrorKind::kCorrupt, "not finite", [&] { load_fields(fields); });
+  }
+}
+
+}  // namespace
+}  // namespace mcnb

@@ -1,0 +1,108 @@
+#include "mcnb/numeric/slab.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "tests/numeric/plain_network.h"
+
+namespace mcnb {
+namespace {
+
+using plain::expect_error;
+
+TEST(Slab, GrowsWithZerosAndKeepsWhatItHolds) {
+  Slab slab;
+  EXPECT_EQ(slab.size(), 0U);
+  std::size_t size = 0;
+  for (const std::size_t next : {1U, 1U, 1000U, 700'000U, 5'000'000U}) {
+    slab.grow(next);
+    ASSERT_EQ(slab.size(), next);
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(slab.data()[i], static_cast<float>(i % 1000)) << next;
+    }
+    for (std::size_t i = size; i < next; ++i) {
+      ASSERT_EQ(slab.data()[i], 0.0F) << next;
+      slab.data()[i] = static_cast<float>(i % 1000);
+    }
+    size = next;
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(slab.data()) % 64, 0U);
+  }
+}
+
+TEST(Slab, CopiesAreIndependentAndMovesLeaveNothingBehind) {
+  Slab slab;
+  slab.grow(10);
+  slab.data()[9] = 1.0F;
+  Slab copy = slab;
+  EXPECT_EQ(copy.size(), 10U);
+  EXPECT_EQ(copy.data()[9], 1.0F);
+  copy.data()[9] = 2.0F;
+  EXPECT_EQ(slab.data()[9], 1.0F);
+  const float* place = slab.data();
+  Slab moved = std::move(slab);
+  EXPECT_EQ(moved.data(), place);
+  copy = std::move(moved);
+  EXPECT_EQ(copy.data(), place);
+  EXPECT_EQ(copy.data()[9], 1.0F);
+  copy = Slab();
+  EXPECT_EQ(copy.size(), 0U);
+  const Slab of_nothing = copy;
+  EXPECT_EQ(of_nothing.data(), nullptr);
+}
+
+TEST(Slab, MoreThanTheMachineHasIsRefusedAndChangesNothing) {
+  Slab slab;
+  slab.grow(10);
+  slab.data()[9] = 1.0F;
+  for (const std::size_t size : {std::size_t{1} << 50, ~std::size_t{0} / sizeof(float),
+                                 ~std::size_t{0} / sizeof(float) + 1, ~std::size_t{0}}) {
+    expect_error(ErrorKind::kLimit, "this machine has", [&] { slab.grow(size); });
+  }
+  EXPECT_EQ(slab.size(), 10U);
+  EXPECT_EQ(slab.data()[9], 1.0F);
+}
+
+TEST(SlabDeathTest, ShrinkingIsABug) {
+  Slab slab;
+  slab.grow(10);
+  EXPECT_DEATH(slab.grow(9), "a slab only grows");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// In a process of its own, whose address space is limited to half a gigabyte more than it has.
+[[noreturn]] void grow_where_the_system_refuses() {
+  std::size_t pages = 0;
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%zu", &pages) != 1) {
+    std::_Exit(2);
+  }
+  const rlim_t limit = pages * 4096 + (rlim_t{1} << 29);
+  const rlimit limits{limit, limit};
+  if (::setrlimit(RLIMIT_AS, &limits) != 0) {
+    std::_Exit(3);
+  }
+  Slab slab;
+  slab.grow(1000);
+  slab.data()[999] = 1.0F;
+  try {
+    slab.grow(std::size_t{1} << 28);  // a gigabyte
+  } catch (const Error& error) {
+    const bool fine =
+        error.kind() == ErrorKind::kLimit && slab.size() == 1000 && slab.data()[999] == 1.0F;
+    std::_Exit(fine ? 0 : 4);
+  }
+  std::_Exit(5);
+}
+
+TEST(SlabDeathTest, WhereTheSystemRefusesIsALimitAndNothingIsLost) {
+  EXPECT_EXIT(grow_where_the_system_refuses(), testing::ExitedWithCode(0), "");
+}
+#endif
+
+}  // namespace
+}  // namespace mcnb

@@ -115,7 +115,7 @@ TEST(Run, RefusesBadInputWithNameRangeAndValue) {
       {{"--set", "usres=3"}, {"usres", "users"}},
       {{"--set", "users"}, {"set", "name=value", "\"users\""}},
       {{"--set", "gap=2"}, {"gap", "[0, 1)", "\"2\""}},
-      {{"--set", "gap=0.9"}, {"gap", "clusters", "\"0.9\""}},
+      {{"--set", "clusters=4", "--set", "gap=0.9"}, {"gap", "clusters", "\"0.9\""}},
       {{"--set", "arms=10001"}, {"arms", "10000]", "\"10001\""}},
       {{"--unknown"}, {"--unknown"}},
   };

@@ -167,6 +167,7 @@ TEST(CellStore, RefusesAFolderThatCannotBeMade) {
 TEST(Experiment, AFailingCellStopsTheExperiment) {
   const TemporaryFolder folder;
   Experiment experiment = small_experiment(3);
+  experiment.environment.options["clusters"] = "4";
   experiment.environment.options["gap"] = "0.9";  // found out only while items are drawn
   RunControl control;
   ExperimentProgress progress;

@@ -78,7 +78,7 @@ TEST(Report, JsonHoldsOptionsSummariesAndCells) {
   const std::vector<CellResult> results = made_up();
   const nlohmann::json json = nlohmann::json::parse(
       report_json(two_policies(), summarise(two_policies(), results), results));
-  EXPECT_EQ(json.at("environment_options").at("users"), "50");
+  EXPECT_EQ(json.at("environment_options").at("users"), "500");
   EXPECT_EQ(json.at("policies").at(1).at("name"), "random");
   EXPECT_EQ(json.at("summary").at(1).at("against_first").at("difference"), 15.0);
   ASSERT_EQ(json.at("cells").size(), 6U);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -24,6 +25,7 @@ constexpr std::uint32_t kWidth = 100;
 constexpr std::uint32_t kArms = 10;
 constexpr int kEventsAtFirst = 5;  // of every user, as in the peer
 constexpr std::uint64_t kWarmUpRounds = 3;
+constexpr std::uint64_t kMostPeerUsers = 100'000;  // more take it many minutes
 
 // Seconds a round, by part.
 struct Parts {
@@ -37,9 +39,10 @@ struct Timing {
   std::uint64_t users;
   std::uint64_t meta_samples;
   double cluster_size = 0.0;
-  Parts taken;  // medians
-  Parts limit;  // the time that memory needs to bring the data of each part
-  std::size_t memory = 0;
+  Parts taken;                  // medians
+  Parts limit;                  // the time that memory needs to bring the data of each part
+  std::size_t memory = 0;       // that the policy says it holds
+  std::size_t peak_memory = 0;  // of the whole program so far
 };
 
 struct PaperFigures {
@@ -142,7 +145,7 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
     const ArmIndex arm = policy.choose(round);
     const double decided = now_seconds();
     const std::uint64_t adapted = policy.steps().adaptation - steps.adaptation;
-    const auto trained_before = policy.steps().training;
+    const std::size_t cluster_size = policy.cluster(round.arms[index(arm)])->size();
     const double resumed = now_seconds();
     policy.learn(round.id, round.arms[index(arm)], rng.chance(0.5) ? 1.0F : 0.0F);
     const double end = now_seconds();
@@ -155,17 +158,16 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
     training.push_back(parts.training);
     whole.push_back(decided - begin + (end - resumed));
     draws += static_cast<double>(adapted);
-    members += static_cast<double>(policy.steps().training - trained_before);
+    members += static_cast<double>(cluster_size);
   }
   const auto rounds = static_cast<double>(options.rounds);
   const double network_bytes =
       static_cast<double>(policy.user_learners().shape().parameter_count()) * sizeof(float);
-  // learn counts the steps of Theta on the chosen arm's draws too, a share of `draws`.
-  const double theta_draws = draws / rounds / kArms;
   Timing timing{.users = users, .meta_samples = meta_samples};
-  timing.cluster_size = std::max(1.0, members / rounds - theta_draws);
+  timing.cluster_size = members / rounds;
   timing.taken = {median(clustering), median(adaptation), median(training), median(whole)};
   timing.memory = policy.memory_bytes();
+  timing.peak_memory = peak_memory();
   const auto seconds_to_read = [&](double bytes) {
     ReadStream stream(threads, static_cast<std::size_t>(bytes));
     return shortest(0.2, [&] { stream.read_once(); }) * bytes / static_cast<double>(stream.bytes());
@@ -181,24 +183,30 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
   return timing;
 }
 
-std::string joined(const std::vector<std::uint64_t>& numbers) {
-  std::string text;
-  for (const std::uint64_t number : numbers) {
-    text += (text.empty() ? "" : ",") + std::to_string(number);
-  }
-  return text;
-}
-
 PeerTimings time_peer(const std::string& python, const BreakdownOptions& options) {
   PeerTimings timings;
-  fmt::print(stderr, "timing the same round in PyTorch ...\n");
-  for (const PeerRow& row :
-       run_peer(python, "round.py",
-                {"--users", joined(options.users), "--meta-samples", joined(options.meta_samples),
-                 "--threads", std::to_string(options.threads)})) {
-    timings[{row.at("form"), std::stoull(row.at("users")), std::stoull(row.at("meta_samples"))}] = {
-        std::stod(row.at("clustering_seconds")), std::stod(row.at("meta_seconds")),
-        std::stod(row.at("training_seconds")), std::stod(row.at("round_seconds"))};
+  std::vector<std::uint64_t> users;
+  for (const std::uint64_t count : options.users) {
+    if (count <= kMostPeerUsers) {
+      users.push_back(count);
+    }
+  }
+  if (users.empty()) {
+    return timings;
+  }
+  fmt::print(stderr, "timing the same round in PyTorch, up to {} users ...\n", kMostPeerUsers);
+  const std::vector<std::string> arguments{"--users",        joined(users),
+                                           "--meta-samples", joined(options.meta_samples),
+                                           "--threads",      std::to_string(options.threads)};
+  for (const PeerRow& row : run_peer(python, "round.py", arguments, {"form"},
+                                     {"users", "meta_samples", "clustering_seconds", "meta_seconds",
+                                      "training_seconds", "round_seconds"})) {
+    const auto whole = [&](const char* name) {
+      return static_cast<std::uint64_t>(row.numbers.at(name));
+    };
+    timings[{row.texts.at("form"), whole("users"), whole("meta_samples")}] = {
+        row.numbers.at("clustering_seconds"), row.numbers.at("meta_seconds"),
+        row.numbers.at("training_seconds"), row.numbers.at("round_seconds")};
   }
   return timings;
 }
@@ -206,6 +214,9 @@ PeerTimings time_peer(const std::string& python, const BreakdownOptions& options
 std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
 std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
 std::string exact(double value) { return fmt::format("{:.6g}", value); }
+std::string gibibytes(std::size_t bytes) {
+  return fmt::format("{:.3f} GiB", static_cast<double>(bytes) / 0x1p30);
+}
 std::string samples_text(std::uint64_t samples) {
   return samples == 0 ? "all" : std::to_string(samples);
 }
@@ -216,28 +227,29 @@ void add_row(Table& shown, Table& csv, const Timing& timing, const std::string& 
   const auto share = [&](double limit, double taken) {
     return ours ? percent(limit / taken) : "-";
   };
-  shown.add_row(
-      {std::to_string(timing.users), samples_text(timing.meta_samples),
-       ours ? fmt::format("{:.0f}", timing.cluster_size) : "", who, milliseconds(parts.clustering),
-       share(timing.limit.clustering, parts.clustering), milliseconds(parts.adaptation),
-       share(timing.limit.adaptation, parts.adaptation), milliseconds(parts.training),
-       share(timing.limit.training, parts.training), milliseconds(parts.round),
-       ours ? "" : fmt::format("{:.1f} x", parts.round / timing.taken.round),
-       ours ? fmt::format("{:.3f} GiB", static_cast<double>(timing.memory) / 0x1p30) : ""});
+  shown.add_row({std::to_string(timing.users), samples_text(timing.meta_samples),
+                 ours ? fmt::format("{:.0f}", timing.cluster_size) : "", who,
+                 milliseconds(parts.clustering), share(timing.limit.clustering, parts.clustering),
+                 milliseconds(parts.adaptation), share(timing.limit.adaptation, parts.adaptation),
+                 milliseconds(parts.training), share(timing.limit.training, parts.training),
+                 milliseconds(parts.round),
+                 ours ? "" : fmt::format("{:.1f} x", parts.round / timing.taken.round),
+                 ours ? gibibytes(timing.memory) : "", ours ? gibibytes(timing.peak_memory) : ""});
   csv.add_row({std::to_string(timing.users), std::to_string(timing.meta_samples), who,
                exact(timing.cluster_size), exact(parts.clustering), exact(parts.adaptation),
                exact(parts.training), exact(parts.round), exact(timing.limit.clustering),
                exact(timing.limit.adaptation), exact(timing.limit.training),
-               std::to_string(timing.memory)});
+               std::to_string(timing.memory), std::to_string(timing.peak_memory)});
 }
 
 void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
                      const PeerTimings& peer) {
   Table shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation", "limit",
-               "training", "limit", "round", "mcnb faster", "memory"});
+               "training", "limit", "round", "mcnb faster", "memory", "peak"});
   Table csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
              "adaptation_seconds", "training_seconds", "round_seconds", "clustering_limit_seconds",
-             "adaptation_limit_seconds", "training_limit_seconds", "memory_bytes"});
+             "adaptation_limit_seconds", "training_limit_seconds", "memory_bytes",
+             "peak_memory_bytes"});
   for (const Timing& timing : timings) {
     add_row(shown, csv, timing, "mcnb", timing.taken);
     for (const char* form : {"batched", "tiled"}) {
@@ -260,9 +272,57 @@ void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>&
       "caches\n"
       "and shared out over threads in TorchScript.\n",
       options.rounds);
-  const std::string path = options.output + "/bench-breakdown.csv";
+  const std::filesystem::path path = std::filesystem::path(options.output) / "bench-breakdown.csv";
   write_text_file(path, csv.csv());
-  fmt::print("\ntable: {}\n", path);
+  fmt::print("\ntable: {}\n", path.string());
+}
+
+// What the round computes, by the book: the chosen arm's cluster and estimate after one step of the
+// meta-learner on the mean loss of all members' whole histories (nothing random in it).
+void check_answers(ThreadPool& threads) {
+  McnbOptions chosen = mcnb_preset("algorithm");
+  chosen.meta_draw = MetaDraw::kAll;
+  Mcnb policy(chosen, {.inputs = kFeatures, .users = 200, .seed = 1, .threads = &threads});
+  Rng rng(3, Stream::kBenchmark);
+  std::vector<std::vector<float>> xs;
+  std::vector<float> rewards;
+  for (std::uint32_t user = 0; user < 200; ++user) {
+    xs.push_back(unit_vector(rng));
+    rewards.push_back(rng.chance(0.5) ? 1.0F : 0.0F);
+    policy.start(UserId{user}, {{xs.back()}, rewards.back()});
+  }
+  spread_users(policy.user_learners(), 200);
+  const std::vector<float> x = unit_vector(rng);
+  const Round round{.id = RoundId{0}, .arms = {{.user = UserId{7}, .features = {x}}}};
+  const NetworkShape& shape = policy.user_learners().shape();
+  GradientFactors factors;
+  const auto value = [&](std::span<const float> network, const std::vector<float>& at) {
+    find_gradient(shape, network, {at}, factors);
+    return factors.value;
+  };
+  const double gap = chosen.gamma * (chosen.nu - 1.0) / chosen.nu;
+  const double own = value(policy.user_learners().parameters(UserId{7}), x);
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t user = 0; user < 200; ++user) {
+    if (std::abs(value(policy.user_learners().parameters(UserId{user}), x) - own) <= gap) {
+      members.push_back(user);
+    }
+  }
+  std::vector<float> adapted(policy.meta_learner().parameters().begin(),
+                             policy.meta_learner().parameters().end());
+  for (const std::uint32_t member : members) {
+    const float error = value(policy.meta_learner().parameters(), xs[member]) - rewards[member];
+    kernels::add_gradient(
+        shape, adapted.data(), xs[member], 0, factors.activations.data(), factors.signals.data(),
+        static_cast<float>(-chosen.eta_2 / static_cast<double>(members.size())) * error);
+  }
+  const double expected = value(adapted, x);
+  const Score score = policy.scores(round)[0];
+  if (score.cluster_size != members.size() || std::abs(score.estimate - expected) > 1e-4) {
+    throw Error(ErrorKind::kSystem,
+                fmt::format("benchmark: {} members and estimate {}, by the book {} and {}",
+                            score.cluster_size, score.estimate, members.size(), expected));
+  }
 }
 
 // Seconds that preset `experiments` needs for a whole run on the synthetic world.
@@ -302,17 +362,19 @@ void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
                  fmt::format("{:.0f}", rounds / ours), ""});
   if (!python.empty()) {
     fmt::print(stderr, "timing the PyTorch script, one module per user ...\n");
-    for (const PeerRow& row : run_peer(python, "experiments.py", {})) {
-      const double theirs = std::stod(row.at("extrapolated_seconds_T10000")) * rounds / 10'000.0;
-      table.add_row({"PyTorch script, extrapolated", row.at("rounds_measured"),
+    for (const PeerRow& row : run_peer(python, "experiments.py", {}, {"rounds_measured"},
+                                       {"extrapolated_seconds_T10000"})) {
+      const double theirs = row.numbers.at("extrapolated_seconds_T10000") * rounds / 10'000.0;
+      table.add_row({"PyTorch script, extrapolated", row.texts.at("rounds_measured"),
                      fmt::format("{:.0f}", theirs), fmt::format("{:.1f}", rounds / theirs),
                      fmt::format("{:.0f} x", theirs / ours)});
     }
   }
   fmt::print("\n{}", table.aligned());
-  const std::string path = options.output + "/bench-experiments.csv";
+  const std::filesystem::path path =
+      std::filesystem::path(options.output) / "bench-experiments.csv";
   write_text_file(path, table.csv());
-  fmt::print("\ntable: {}\n", path);
+  fmt::print("\ntable: {}\n", path.string());
 }
 
 void check_options(const BreakdownOptions& options) {
@@ -343,8 +405,10 @@ void bench_breakdown(const BreakdownOptions& options) {
   if (options.peer && python.empty()) {
     fmt::print(stderr, "no Python with torch here: the comparisons with PyTorch are left out\n");
   }
+  make_output_folder(options.output);
   fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
              kFeatures, kWidth, kArms, options.threads, kernels::simd_target());
+  check_answers(threads);
   std::vector<Timing> timings;
   for (const std::uint64_t users : options.users) {
     const double bytes = 1.6 * static_cast<double>(users) * (kFeatures + 1) * kWidth * 4.0;

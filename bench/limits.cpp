@@ -71,11 +71,14 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
 
 namespace mcnb::bench {
 
@@ -128,19 +131,36 @@ void ReadStream::read_once() {
   });
 }
 
-std::size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::size_t kibibytes = 0;
-  std::string unit;
-  while (file >> name >> kibibytes) {
-    std::getline(file, unit);
-    if (name == "MemAvailable:") {
+void make_output_folder(const std::string& folder) {
+  if (folder.empty()) {
+    throw Error(ErrorKind::kUsage, "--output: expected the name of a folder, got \"\"");
+  }
+  const std::filesystem::path probe = std::filesystem::path(folder) / "probe";
+  write_text_file(probe, "");
+  std::filesystem::remove(probe);
+}
+
+namespace {
+
+// A figure of the kind "Name:  123 kB", in bytes; 0 where there is none.
+std::size_t kernel_figure(const char* path, const std::string& wanted) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::size_t kibibytes = 0;
+    if (words >> name >> kibibytes && name == wanted) {
       return kibibytes * 1024;
     }
   }
   return 0;
 }
+
+}  // namespace
+
+std::size_t available_memory() { return kernel_figure("/proc/meminfo", "MemAvailable:"); }
+
+std::size_t peak_memory() { return kernel_figure("/proc/self/status", "VmHWM:"); }
 
 }  // namespace mcnb::bench
 #endif  // HWY_ONCE

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "mcnb/base/thread_pool.h"
 
@@ -28,6 +29,13 @@ class ReadStream {
   float* data_;
   std::size_t count_;
 };
+
+// Makes the folder for results, before time is spent on them. Throws Error (kUsage) for no name,
+// (kSystem) where it cannot be made or written to.
+void make_output_folder(const std::string& folder);
+
+// The most memory that this program has held so far, in bytes.
+std::size_t peak_memory();
 
 // Bytes that the system says can still be used.
 std::size_t available_memory();

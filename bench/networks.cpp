@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -129,14 +130,6 @@ Timing time_case(ThreadPool& threads, const NetworkBenchOptions& options, const 
   return timing;
 }
 
-std::string joined(const std::vector<std::uint64_t>& numbers) {
-  std::string text;
-  for (const std::uint64_t number : numbers) {
-    text += (text.empty() ? "" : ",") + std::to_string(number);
-  }
-  return text;
-}
-
 PeerTimings time_peer(const NetworkBenchOptions& options) {
   const std::string python = find_python_with_torch();
   if (python.empty()) {
@@ -147,14 +140,18 @@ PeerTimings time_peer(const NetworkBenchOptions& options) {
   }
   PeerTimings timings;
   fmt::print(stderr, "timing PyTorch's fastest formulation ...\n");
-  for (const PeerRow& row :
-       run_peer(python, "networks.py",
-                {"--users", joined(options.users), "--features", joined(options.features),
-                 "--width", std::to_string(options.width), "--arms", std::to_string(options.arms),
-                 "--threads", std::to_string(options.threads), "--seconds",
-                 fmt::format("{}", options.seconds), "--block"})) {
-    timings[{row.at("operation"), std::stoull(row.at("users")), std::stoull(row.at("features"))}] =
-        {std::stod(row.at("seconds")), row.at("formulation")};
+  const std::vector<std::string> arguments{"--users",    joined(options.users),
+                                           "--features", joined(options.features),
+                                           "--width",    std::to_string(options.width),
+                                           "--arms",     std::to_string(options.arms),
+                                           "--threads",  std::to_string(options.threads),
+                                           "--seconds",  fmt::format("{}", options.seconds),
+                                           "--block"};
+  for (const PeerRow& row : run_peer(python, "networks.py", arguments, {"operation", "formulation"},
+                                     {"users", "features", "seconds"})) {
+    timings[{row.texts.at("operation"), static_cast<std::size_t>(row.numbers.at("users")),
+             static_cast<std::size_t>(row.numbers.at("features"))}] = {row.numbers.at("seconds"),
+                                                                       row.texts.at("formulation")};
   }
   return timings;
 }
@@ -291,14 +288,14 @@ Table csv_table(const NetworkBenchOptions& options, const std::vector<Timing>& t
   return table;
 }
 
-void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
-                  const PeerTimings& peer) {
+void print_ours(const NetworkBenchOptions& options, const std::vector<Timing>& timings) {
   fmt::print("\n{}", our_table(timings).aligned());
   fmt::print(
       "\nof read: share of the read bandwidth at the same working-set size; of peak: share of the\n"
       "fused multiply-add peak; of limit: the nearer of the two. All measured in this run, in "
       "turns.\n"
-      "memory: bytes held per byte of parameters.\n");
+      "memory: bytes held per byte of parameters of the users' networks; the shared start is one "
+      "more.\n");
   for (const std::uint64_t features : options.features) {
     const Timing* small = nullptr;
     const Timing* large = nullptr;
@@ -318,6 +315,9 @@ void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>&
                  small->which.users);
     }
   }
+}
+
+void print_peer(const std::vector<Timing>& timings, const PeerTimings& peer) {
   if (!peer.empty()) {
     fmt::print("\n{}", peer_table(timings, peer).aligned());
     fmt::print(
@@ -326,9 +326,6 @@ void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>&
         "cut by hand into pieces that fit the caches and shared out over threads in "
         "TorchScript.\n");
   }
-  const std::string path = options.output + "/bench-networks.csv";
-  write_text_file(path, csv_table(options, timings, peer).csv());
-  fmt::print("\ntable: {}\n", path);
 }
 
 }  // namespace
@@ -336,6 +333,7 @@ void print_tables(const NetworkBenchOptions& options, const std::vector<Timing>&
 void bench_networks(const NetworkBenchOptions& options) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
+  make_output_folder(options.output);
   fmt::print("networks of width {}, {} arms, {} threads, {}\n", options.width, options.arms,
              options.threads, kernels::simd_target());
   std::vector<Case> cases;
@@ -352,18 +350,28 @@ void bench_networks(const NetworkBenchOptions& options) {
                           (which.blocks ? static_cast<double>(options.arms) : 1.0);
     const double bytes = static_cast<double>(which.users) * (inputs + 1.0) *
                          static_cast<double>(options.width) * sizeof(float);
-    // The networks, and as much again for the read stream.
+    // The networks, as much again for the read stream, and the predictions.
+    const double needed = 2.2 * bytes + 4.0 * static_cast<double>(which.users * options.arms);
     const auto available = static_cast<double>(available_memory());
-    if (2.2 * bytes > available) {
+    if (needed > available) {
       fmt::print(stderr, "{} users, {} features: left out, needs {:.1f} GiB, {:.1f} GiB are free\n",
-                 which.users, which.features, 2.2 * bytes / 0x1p30, available / 0x1p30);
+                 which.users, which.features, needed / 0x1p30, available / 0x1p30);
       continue;
     }
     fmt::print(stderr, "{} users, {} features{} ...\n", which.users, which.features,
                which.blocks ? " in blocks" : "");
     timings.push_back(time_case(threads, options, which));
   }
-  print_tables(options, timings, options.peer ? time_peer(options) : PeerTimings{});
+  // Ours is safe before the peer, which may take long, begins.
+  print_ours(options, timings);
+  const std::filesystem::path path = std::filesystem::path(options.output) / "bench-networks.csv";
+  write_text_file(path, csv_table(options, timings, {}).csv());
+  if (options.peer) {
+    const PeerTimings peer = time_peer(options);
+    print_peer(timings, peer);
+    write_text_file(path, csv_table(options, timings, peer).csv());
+  }
+  fmt::print("\ntable: {}\n", path.string());
 }
 
 }  // namespace mcnb::bench

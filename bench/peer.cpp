@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -66,8 +67,16 @@ std::vector<std::string> split(const std::string& line) {
 
 }  // namespace
 
+std::string joined(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const std::uint64_t number : numbers) {
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+  }
+  return text;
+}
+
 std::string find_python_with_torch() {
-  for (const char* python : {"python3", "/usr/bin/python3"}) {
+  for (const char* python : {"/usr/bin/python3", "python3"}) {
     if (run_program({python, "-c", "import torch"}, true).status == 0) {
       return python;
     }
@@ -76,7 +85,9 @@ std::string find_python_with_torch() {
 }
 
 std::vector<PeerRow> run_peer(const std::string& python, const std::string& script,
-                              const std::vector<std::string>& arguments) {
+                              const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& texts,
+                              const std::vector<std::string>& numbers) {
   const std::filesystem::path path = std::filesystem::path(MCNB_PEERS_DIR) / script;
   std::vector<std::string> command{python, path.string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -93,9 +104,23 @@ std::vector<PeerRow> run_peer(const std::string& python, const std::string& scri
     const std::vector<std::string> cells = split(line);
     PeerRow row;
     for (std::size_t i = 0; i < cells.size() && i < headings.size(); ++i) {
-      row[headings[i]] = cells[i];
+      row.texts[headings[i]] = cells[i];
     }
-    rows.push_back(std::move(row));
+    bool whole = true;
+    for (const std::string& name : texts) {
+      whole = whole && row.texts.contains(name);
+    }
+    for (const std::string& name : numbers) {
+      const std::string text = row.texts[name];
+      const char* end = text.data() + text.size();
+      double& value = row.numbers[name];
+      whole = whole && std::from_chars(text.data(), end, value).ptr == end && value >= 0.0;
+    }
+    if (whole) {
+      rows.push_back(std::move(row));
+    } else {
+      fmt::print(stderr, "the peer {} printed a row that is left out: {}\n", script, line);
+    }
   }
   return rows;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -7,15 +8,24 @@
 namespace mcnb::bench {
 
 // One row of a peer's CSV output, by heading.
-using PeerRow = std::map<std::string, std::string>;
+struct PeerRow {
+  std::map<std::string, std::string> texts;
+  std::map<std::string, double> numbers;
+};
 
-// A Python that can import torch: the first on the PATH, or Debian's own; empty where there is
+// A Python that can import torch: Debian's own, or the first on the PATH; empty where there is
 // none.
 std::string find_python_with_torch();
 
 // Runs a script of bench/peers/ and returns the rows it printed; its messages go to standard error.
-// Rows printed before a failure are kept, the failure is told on standard error.
+// Rows printed before a failure are kept, the failure is told on standard error. So are rows that
+// lack one of the columns; they are left out. `numbers` are those to be read as numbers.
 std::vector<PeerRow> run_peer(const std::string& python, const std::string& script,
-                              const std::vector<std::string>& arguments);
+                              const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& texts,
+                              const std::vector<std::string>& numbers);
+
+// "1,2,3", as the peers read lists.
+std::string joined(const std::vector<std::uint64_t>& numbers);
 
 }  // namespace mcnb::bench

@@ -13,6 +13,8 @@ target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_bench GTest::gtest_main 
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   MCNB_BINARY="$<TARGET_FILE:mcnb>")
+target_precompile_headers(mcnb_tests PRIVATE
+  <gtest/gtest.h> <fmt/core.h> <algorithm> <filesystem> <map> <string> <vector>)
 add_dependencies(mcnb_tests mcnb)
 gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
 

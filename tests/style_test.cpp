@@ -93,8 +93,8 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
                      [&](std::string_view ending) { return text.ends_with(ending); });
 }
 
-bool is_cpp(std::string_view path) { return ends_with_any(path, {".h", ".cpp"}); }
-bool is_source(std::string_view path) { return ends_with_any(path, {".h", ".cpp", ".py"}); }
+bool is_cpp(std::string_view path) { return ends_with_any(path, {".h", ".inc", ".cpp"}); }
+bool is_source(std::string_view path) { return is_cpp(path) || path.ends_with(".py"); }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -287,6 +287,13 @@ TEST(Style, EveryFileKeepsTheRules) {
     const std::string found = report(source);
     EXPECT_TRUE(found.empty()) << found;
   }
+}
+
+TEST(Style, PartsOfSourceFilesKeepTheRulesToo) {
+  EXPECT_TRUE(is_source("mcnb/numeric/a.inc"));
+  expect_found("mcnb/numeric/a.inc", "#include \"mcnb/bandit/b.h\"", "may not use layer bandit");
+  expect_found("mcnb/numeric/a.inc", "  " + kForbiddenInLibraries[0] + ";", "does not print");
+  EXPECT_EQ(report({"mcnb/numeric/a.inc", "int a;\n"}), "");
 }
 
 TEST(Style, LayerMayNotUseALayerBelow) {

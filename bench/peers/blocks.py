@@ -1,4 +1,4 @@
-"""PyTorch peer, block features: ten networks with ten blocks of 784 inputs (see networks.py)."""
+"""PyTorch peer, block features: ten networks, a block of 784 inputs for each arm."""
 
 import torch
 
@@ -162,8 +162,8 @@ def block_step_candidates(w1, w2, samples, workers):
 
 
 def block_cases(options, workers, report):
-    """Ten networks with ten blocks of 784 inputs."""
-    n = blocks = 10
+    """Ten networks, as many blocks of 784 inputs as arms."""
+    n, blocks = 10, options.arms
     d, m = 784, options.width
     if not common.fits(8 * n * m * blocks * d, "block features"):
         return

@@ -148,6 +148,7 @@ class Candidate:
     build() returns (operation, result): a function without arguments that is timed, and a
     function that runs it once on fresh data and returns the outcome for the comparison with
     the reference. `inside` is the number of threads inside one operator, `blas` inside BLAS.
+    `tiled`: cut into pieces by hand.
     """
 
     def __init__(self, name, build, inside, blas=None):
@@ -155,6 +156,7 @@ class Candidate:
         self.build = build
         self.inside = inside
         self.blas = inside if blas is None else blas
+        self.tiled = "script" in name or name.startswith("chunks")
 
 
 def best_of(candidates, reference, seconds, verbose):

@@ -378,7 +378,7 @@ class Report:
             common.say(f"{operation}: {n} users, {features} features")
         for tiled in (False, True):
             key = (operation, features, tiled)
-            some = [c for c in candidates if c.name.startswith("chunks") == tiled]
+            some = [c for c in candidates if c.tiled == tiled]
             if n > SCREENED and key in self.favourites:
                 some = [c for c in some if c.name in self.favourites[key]]
             if some:

@@ -198,6 +198,8 @@ std::unique_ptr<Policy> make_linucb(const OptionValues& options, const PolicySet
 
 std::vector<OptionHelp> linucb_option_help() { return option_table().help(); }
 
-void check_linucb_options(const OptionValues& options) { parse(options); }
+OptionValues resolve_linucb_options(const OptionValues& options) {
+  return option_table().values(parse(options));
+}
 
 }  // namespace mcnb

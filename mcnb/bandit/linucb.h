@@ -18,6 +18,6 @@ namespace mcnb {
 std::unique_ptr<Policy> make_linucb(const OptionValues& options, const PolicySetup& setup);
 std::vector<OptionHelp> linucb_option_help();
 // Throws Error (kUsage) as make_linucb would.
-void check_linucb_options(const OptionValues& options);
+OptionValues resolve_linucb_options(const OptionValues& options);
 
 }  // namespace mcnb

@@ -63,6 +63,13 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+[[noreturn]] void refuse_diverged(const std::string& who, const char* option, double value) {
+  throw Error(ErrorKind::kInput,
+              fmt::format("{} has left the finite numbers: expected smaller features or a smaller "
+                          "{} than {}",
+                          who, option, value));
+}
+
 bool same_features(const Features& a, const Features& b) {
   return a.offset == b.offset && std::ranges::equal(a.values, b.values);
 }
@@ -100,8 +107,7 @@ void Mcnb::add_users(std::size_t count) {
 }
 
 void Mcnb::start(UserId user, const Sample& sample) {
-  check_feedback(RoundId{0}, {.user = user, .features = sample.features}, sample.reward,
-                 user_count(), shape());
+  check_start(user, sample, user_count(), shape());
   decision_.fresh = false;
   const UserId learner = learner_of(user);
   learners_.step(threads_, {&learner, 1}, sample, static_cast<float>(options_.eta_1));
@@ -114,18 +120,16 @@ void Mcnb::start(UserId user, const Sample& sample) {
 ArmIndex Mcnb::choose(const Round& round) {
   check_round(round, user_count(), shape());
   decision_.fresh = false;
-  const std::vector<Score> scores = score_arms(round, decision_.clusters);
+  const Scored scored = score_arms(round, decision_.clusters);
+  steps_.adaptation += scored.steps;
   remember(round);
-  return highest(scores);
+  return highest(scored.scores);
 }
 
 std::vector<Score> Mcnb::scores(const Round& round) {
   check_round(round, user_count(), shape());
   std::vector<Cluster> clusters;
-  const StepCounts before = steps_;
-  std::vector<Score> scores = score_arms(round, clusters);
-  steps_ = before;  // looking changes nothing
-  return scores;
+  return score_arms(round, clusters).scores;
 }
 
 std::optional<std::vector<UserId>> Mcnb::cluster(const Arm& arm) {
@@ -165,8 +169,9 @@ std::vector<std::size_t> Mcnb::preselect(const Round& round, std::vector<Score>&
   return places;
 }
 
-std::vector<Score> Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters) {
-  std::vector<Score> scores(round.arms.size());
+Mcnb::Scored Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters) {
+  Scored scored{.scores = std::vector<Score>(round.arms.size())};
+  std::vector<Score>& scores = scored.scores;
   clusters.resize(round.arms.size());
   for (Cluster& cluster : clusters) {
     cluster.clear();
@@ -192,6 +197,9 @@ std::vector<Score> Mcnb::score_arms(const Round& round, std::vector<Cluster>& cl
     // A share of the arms has one scratch memory.
     const std::size_t shares = std::min(some.size(), 2 * threads_.thread_count());
     scratch_.resize(std::max(scratch_.size(), shares));
+    for (Scratch& scratch : scratch_) {
+      scratch.adaptation_steps = 0;
+    }
     threads_.parallel_for(shares, 1, [&](std::size_t share, std::size_t) {
       for (std::size_t i = share; i < some.size(); i += shares) {
         const std::size_t place = some[i];
@@ -200,10 +208,10 @@ std::vector<Score> Mcnb::score_arms(const Round& round, std::vector<Cluster>& cl
     });
     seconds_.adaptation += watch.lap();
     for (std::size_t share = 0; share < shares; ++share) {
-      steps_.adaptation += std::exchange(scratch_[share].adaptation_steps, 0);
+      scored.steps += scratch_[share].adaptation_steps;
     }
   }
-  return scores;
+  return scored;
 }
 
 Score Mcnb::score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch& scratch) const {
@@ -220,14 +228,8 @@ Score Mcnb::score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch
   score.user_bonus = options_.exploration * user_bonus(learner_of(arm.user));
   score.value = score.estimate + score.meta_bonus + score.user_bonus;
   score.cluster_size = cluster.size();
-  if (cluster.empty() || !std::isfinite(score.value)) {
-    throw Error(
-        ErrorKind::kLimit,
-        fmt::format(
-            "round {}, arm {}: the {} diverged; lower {} (now {})", index(round), index(arm.index),
-            cluster.empty() ? fmt::format("learner of user {}", index(arm.user)) : "meta-learner",
-            cluster.empty() ? "eta_1" : "eta_2",
-            cluster.empty() ? options_.eta_1 : options_.eta_2));
+  if (!std::isfinite(score.value)) {
+    refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
   }
   return score;
 }
@@ -242,9 +244,7 @@ void Mcnb::find_cluster(UserId learner, std::span<const float> estimates, Cluste
   const auto gap = static_cast<float>(options_.gamma * (options_.nu - 1.0) / options_.nu);
   const float own = estimates[index(learner)];
   if (!std::isfinite(own)) {
-    throw Error(ErrorKind::kInput, fmt::format("user {}: the network's value is {}; the features "
-                                               "or the learning rate are too large",
-                                               index(learner), own));
+    refuse_diverged(fmt::format("the user-learner {}", index(learner)), "eta_1", options_.eta_1);
   }
   // Written without a branch: whether a user belongs is hard to foresee.
   cluster.resize(estimates.size());
@@ -440,6 +440,9 @@ std::size_t Mcnb::memory_bytes() const {
 }
 
 void Mcnb::save(StateWriter& writer) const {
+  if (!std::ranges::all_of(meta_.parameters(), [](float value) { return std::isfinite(value); })) {
+    refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
+  }
   learners_.save(writer);
   writer.write_all(meta_.parameters());
   writer.write_all(trained_);

@@ -68,6 +68,8 @@ McnbOptions mcnb_preset(const std::string& name);
 McnbOptions parse_mcnb_options(const OptionValues& values);
 // Throws Error (kUsage) naming the option that is out of its range, and the value.
 void check_mcnb_options(const McnbOptions& options);
+// All options with the values they then have; the preset has done its work.
+OptionValues resolve_mcnb_options(const OptionValues& values);
 std::vector<OptionHelp> mcnb_option_help();
 
 // Meta Clustering of Neural Bandits: one network per user; for every arm the users who see it
@@ -116,6 +118,10 @@ class Mcnb : public Policy {
     std::uint64_t adaptation_steps = 0;
     MetaScratch meta;
   };
+  struct Scored {
+    std::vector<Score> scores;  // by arm
+    std::uint64_t steps = 0;    // of all adaptations
+  };
   // The last decision, as long as nothing has been learned since.
   struct Decision {
     bool fresh = false;
@@ -128,7 +134,7 @@ class Mcnb : public Policy {
   const NetworkShape& shape() const { return learners_.shape(); }
   UserId learner_of(UserId user) const { return learner_of_[index(user)]; }
   std::vector<std::size_t> preselect(const Round& round, std::vector<Score>& scores);
-  std::vector<Score> score_arms(const Round& round, std::vector<Cluster>& clusters);
+  Scored score_arms(const Round& round, std::vector<Cluster>& clusters);
   Score score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch& scratch) const;
   double user_bonus(UserId learner) const;
   void find_cluster(UserId learner, std::span<const float> estimates, Cluster& cluster) const;

@@ -120,6 +120,10 @@ McnbOptions parse_mcnb_options(const OptionValues& values) {
   return options;
 }
 
+OptionValues resolve_mcnb_options(const OptionValues& values) {
+  return table().values(parse_mcnb_options(values));
+}
+
 void check_mcnb_options(const McnbOptions& options) { table().validate(options); }
 
 std::vector<OptionHelp> mcnb_option_help() {

@@ -19,6 +19,16 @@ float inner_product(const Features& a, const Features& b) {
                                      b.values.data() + (begin - b.offset), end - begin);
 }
 
+// Where an input lies among those that matter.
+std::uint32_t place_of(std::uint32_t input, std::span<const InputRange> ranges) {
+  if (ranges.empty()) {
+    return input;
+  }
+  const auto after = std::ranges::upper_bound(ranges, input, {}, &InputRange::begin);
+  const InputRange& range = *(after - 1);
+  return range.place + (input - range.begin);
+}
+
 }  // namespace
 
 MetaLearner::MetaLearner(const NetworkShape& shape, std::vector<float> start)
@@ -37,11 +47,11 @@ bool MetaLearner::gather(std::span<const Draw> draws, const Histories& histories
     const float bias = shape_.biases ? 1.0F : 0.0F;
     scratch.draws.push_back({.x = at.values.data(),
                              .count = static_cast<std::uint32_t>(at.values.size()),
-                             .row = at.offset,
+                             .row = place_of(at.offset, scratch.ranges),
                              .reward = sample.reward,
                              .factor = static_cast<float>(-rate * draw.weight),
                              .inner = x == nullptr ? 0.0F : inner_product(at, *x) + bias});
-    one_block = one_block && at.offset == scratch.draws[0].row &&
+    one_block = one_block && scratch.draws.back().row == scratch.draws[0].row &&
                 at.values.size() == scratch.draws[0].count;
   }
   return one_block;
@@ -51,6 +61,7 @@ void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws
                                   const Histories& histories, double rate,
                                   MetaScratch& scratch) const {
   const std::size_t padded = shape_.padded_width();
+  scratch.ranges.clear();
   gather(draws, histories, rate, &x, scratch);
   GradientFactors& adapted = scratch.adapted;
   adapted.features = x;
@@ -61,8 +72,8 @@ void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws
   const float* w2 = parameters_.data() + shape_.layer_offset(2);
   std::copy_n(w2, shape_.width, last.data());
   kernels::first_layer(shape_, parameters_.data(), x.values, x.offset, sums.data());
-  const float bias_step =
-      kernels::adapt(shape_, parameters_.data(), scratch.draws, sums.data(), last.data());
+  const float bias_step = kernels::adapt(shape_, parameters_.data(), scratch.draws, sums.data(),
+                                         last.data(), scratch.room);
   for (std::size_t i = 0; i < padded; ++i) {
     last[i] = sums[i] > 0.0F ? last[i] : 0.0F;
     sums[i] = std::max(sums[i], 0.0F);
@@ -71,16 +82,67 @@ void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws
                   (shape_.biases ? w2[shape_.width] + bias_step : 0.0F);
 }
 
+// Leaves Theta in `scratch.now`, of W_1 only the rows that x and the draws meet: an adaptation
+// costs no more where these are blocks of long, mostly zero vectors. Returns the shape of the copy.
+NetworkShape MetaLearner::copy_what_matters(const Features& x,
+                                            std::span<const std::vector<Draw>> steps,
+                                            const Histories& histories,
+                                            MetaScratch& scratch) const {
+  scratch.ranges.clear();
+  if (x.values.size() == shape_.inputs) {
+    scratch.now = parameters_;
+    return shape_;
+  }
+  std::vector<InputRange>& ranges = scratch.ranges;
+  const auto add = [&](const Features& features) {
+    const auto count = static_cast<std::uint32_t>(features.values.size());
+    ranges.push_back({features.offset, features.offset + count, 0});
+  };
+  add(x);
+  for (const std::vector<Draw>& draws : steps) {
+    for (const Draw& draw : draws) {
+      add(histories.sample(draw.event).features);
+    }
+  }
+  std::ranges::sort(ranges, {}, &InputRange::begin);
+  std::size_t merged = 0;
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].begin < ranges[merged].end) {
+      ranges[merged].end = std::max(ranges[merged].end, ranges[i].end);
+    } else {
+      ranges[++merged] = ranges[i];
+    }
+  }
+  ranges.resize(merged + 1);
+  NetworkShape shape = shape_;
+  shape.inputs = 0;
+  scratch.now.clear();
+  const auto copy = [&](std::size_t begin, std::size_t end) {
+    scratch.now.insert(scratch.now.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       parameters_.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  for (InputRange& range : ranges) {
+    range.place = shape.inputs;
+    shape.inputs += range.end - range.begin;
+    copy(std::size_t{range.begin} * shape_.width, std::size_t{range.end} * shape_.width);
+  }
+  copy(std::size_t{shape_.inputs} * shape_.width, parameters_.size());
+  return shape;
+}
+
 // All gradients of a step are taken where the step begins. They are kept until the step is made
 // where that is less than a copy of the network (long block features, few draws).
-void MetaLearner::walk(std::vector<float>& network, std::span<const std::vector<Draw>> steps,
-                       const Histories& histories, double rate, MetaScratch& scratch) const {
-  const auto gradient_at = [&](const Sample& sample, GradientFactors& factors) {
-    find_gradient(shape_, network, sample.features, factors);
+void MetaLearner::walk(const NetworkShape& shape, std::vector<float>& network,
+                       std::span<const std::vector<Draw>> steps, const Histories& histories,
+                       double rate, MetaScratch& scratch) const {
+  const auto sample_of = [&](const Draw& draw) {
+    Sample sample = histories.sample(draw.event);
+    sample.features.offset = place_of(sample.features.offset, scratch.ranges);
+    return sample;
   };
   const auto add = [&](std::vector<float>& to, const Sample& sample, float weight,
                        const GradientFactors& factors) {
-    kernels::add_gradient(shape_, to.data(), sample.features.values, sample.features.offset,
+    kernels::add_gradient(shape, to.data(), sample.features.values, sample.features.offset,
                           factors.activations.data(), factors.signals.data(),
                           static_cast<float>(-rate * weight) * (factors.value - sample.reward));
   };
@@ -88,26 +150,26 @@ void MetaLearner::walk(std::vector<float>& network, std::span<const std::vector<
     if (draws.empty()) {
       continue;
     }
-    if (shape_.depth == 2 && gather(draws, histories, rate, nullptr, scratch)) {
-      kernels::batch_step(shape_, network.data(), scratch.draws);
+    if (shape.depth == 2 && gather(draws, histories, rate, nullptr, scratch)) {
+      kernels::batch_step(shape, network.data(), scratch.draws, scratch.room);
       continue;
     }
-    const bool keep = 2 * draws.size() * shape_.hidden_count() <= shape_.parameter_count();
+    const bool keep = 2 * draws.size() * shape.hidden_count() <= shape.parameter_count();
     if (scratch.samples.size() < (keep ? draws.size() : 1)) {
       scratch.samples.resize(keep ? draws.size() : 1);
     }
     if (keep) {
       for (std::size_t i = 0; i < draws.size(); ++i) {
-        gradient_at(histories.sample(draws[i].event), scratch.samples[i]);
+        find_gradient(shape, network, sample_of(draws[i]).features, scratch.samples[i]);
       }
       for (std::size_t i = 0; i < draws.size(); ++i) {
-        add(network, histories.sample(draws[i].event), draws[i].weight, scratch.samples[i]);
+        add(network, sample_of(draws[i]), draws[i].weight, scratch.samples[i]);
       }
     } else {
       scratch.next = network;
       for (const Draw& draw : draws) {
-        const Sample sample = histories.sample(draw.event);
-        gradient_at(sample, scratch.samples[0]);
+        const Sample sample = sample_of(draw);
+        find_gradient(shape, network, sample.features, scratch.samples[0]);
         add(scratch.next, sample, draw.weight, scratch.samples[0]);
       }
       network.swap(scratch.next);
@@ -121,9 +183,11 @@ AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vecto
   if (shape_.depth == 2 && steps.size() == 1) {
     take_short_step(x, steps[0], histories, rate, scratch);
   } else {
-    scratch.now = parameters_;
-    walk(scratch.now, steps, histories, rate, scratch);
-    find_gradient(shape_, scratch.now, x, scratch.adapted);
+    const NetworkShape shape = copy_what_matters(x, steps, histories, scratch);
+    walk(shape, scratch.now, steps, histories, rate, scratch);
+    const Features moved{x.values, place_of(x.offset, scratch.ranges)};
+    find_gradient(shape, scratch.now, moved, scratch.adapted);
+    scratch.adapted.features = x;
   }
   find_gradient(shape_, start_, x, scratch.start);
   return {scratch.adapted.value, gradient_distance(shape_, scratch.adapted, scratch.start)};
@@ -131,7 +195,8 @@ AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vecto
 
 void MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
                         double rate, MetaScratch& scratch) {
-  walk(parameters_, steps, histories, rate, scratch);
+  scratch.ranges.clear();
+  walk(shape_, parameters_, steps, histories, rate, scratch);
 }
 
 }  // namespace mcnb

@@ -16,10 +16,19 @@ struct Draw {
   float weight = 0.0F;
 };
 
+// Inputs begin .. end - 1, and where the first of them lies among the inputs that matter.
+struct InputRange {
+  std::uint32_t begin;
+  std::uint32_t end;
+  std::uint32_t place;
+};
+
 // Memory of one adaptation, to be reused.
 struct MetaScratch {
   std::vector<kernels::AdaptationDraw> draws;
-  std::vector<float> now;                // a network on its way
+  std::vector<float> room;               // of the kernels
+  std::vector<InputRange> ranges;        // that x and the draws meet; none: all inputs
+  std::vector<float> now;                // a network on its way, of those inputs
   std::vector<float> next;               // where its next step ends
   std::vector<GradientFactors> samples;  // at the draws
   GradientFactors adapted;               // at the point of interest, after the adaptation
@@ -56,8 +65,11 @@ class MetaLearner {
   // Leaves the factors of the adapted gradient at x in `scratch.adapted`.
   void take_short_step(const Features& x, std::span<const Draw> draws, const Histories& histories,
                        double rate, MetaScratch& scratch) const;
-  void walk(std::vector<float>& network, std::span<const std::vector<Draw>> steps,
-            const Histories& histories, double rate, MetaScratch& scratch) const;
+  NetworkShape copy_what_matters(const Features& x, std::span<const std::vector<Draw>> steps,
+                                 const Histories& histories, MetaScratch& scratch) const;
+  void walk(const NetworkShape& shape, std::vector<float>& network,
+            std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
+            MetaScratch& scratch) const;
 
   NetworkShape shape_;
   std::vector<float> start_;  // theta_0

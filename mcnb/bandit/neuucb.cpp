@@ -286,6 +286,8 @@ std::unique_ptr<Policy> make_neuucb_one(const OptionValues& options, const Polic
 
 std::vector<OptionHelp> neuucb_option_help() { return option_table().help(); }
 
-void check_neuucb_options(const OptionValues& options) { parse(options); }
+OptionValues resolve_neuucb_options(const OptionValues& options) {
+  return option_table().values(parse(options));
+}
 
 }  // namespace mcnb

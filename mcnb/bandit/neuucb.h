@@ -22,6 +22,6 @@ namespace mcnb {
 std::unique_ptr<Policy> make_neuucb_one(const OptionValues& options, const PolicySetup& setup);
 std::vector<OptionHelp> neuucb_option_help();
 // Throws Error (kUsage) as make_neuucb_one would, but for what depends on the setup.
-void check_neuucb_options(const OptionValues& options);
+OptionValues resolve_neuucb_options(const OptionValues& options);
 
 }  // namespace mcnb

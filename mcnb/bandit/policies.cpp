@@ -20,21 +20,20 @@ struct Entry {
   const char* name;
   const char* help;
   std::vector<OptionHelp> (*options)();
-  void (*check)(const OptionValues& options);  // throws Error (kUsage)
+  OptionValues (*resolve)(const OptionValues& options);  // throws Error (kUsage)
   std::unique_ptr<Policy> (*build)(const OptionValues& options, const PolicySetup& setup);
 };
 
 // Every policy there is: one line each.
 constexpr std::array kPolicies{
     Entry{"linucb", "ridge regression with upper confidence bounds, for all users or for each",
-          linucb_option_help, check_linucb_options, make_linucb},
+          linucb_option_help, resolve_linucb_options, make_linucb},
     Entry{"mcnb", "meta clustering of neural bandits: a network per user, and one that adapts",
-          mcnb_option_help, [](const OptionValues& options) { parse_mcnb_options(options); },
-          make_mcnb},
+          mcnb_option_help, resolve_mcnb_options, make_mcnb},
     Entry{"neuucb-one", "one neural network for all users, with upper confidence bounds",
-          neuucb_option_help, check_neuucb_options, make_neuucb_one},
+          neuucb_option_help, resolve_neuucb_options, make_neuucb_one},
     Entry{"random", "chooses uniformly, learns nothing", random_policy_option_help,
-          check_random_policy_options, make_random_policy},
+          resolve_random_policy_options, make_random_policy},
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
@@ -68,14 +67,11 @@ auto naming(const Entry& entry, Action action) {
   }
 }
 
-// All that a saved state depends on, by name: what a load has to agree with. An option that was not
-// given counts with its standard value, so that a file outlives no change of a standard unnoticed.
+// All that a saved state depends on, by name: what a load has to agree with. Options count with the
+// values they have, however they got them.
 std::map<std::string, std::string> identity(const PolicySpec& spec, const PolicySetup& setup) {
   std::map<std::string, std::string> all;
-  for (const OptionHelp& option : find_entry(spec.name).options()) {
-    all["option " + option.name] = "(standard) " + option.standard;
-  }
-  for (const auto& [name, value] : spec.options) {
+  for (const auto& [name, value] : resolved_options(spec)) {
     all["option " + name] = value;
   }
   all["policy"] = spec.name;
@@ -146,8 +142,13 @@ PolicySpec parse_policy(const std::string& text) {
     }
   }
   const Entry& entry = find_entry(spec.name);
-  naming(entry, [&] { entry.check(spec.options); });
+  naming(entry, [&] { entry.resolve(spec.options); });
   return spec;
+}
+
+OptionValues resolved_options(const PolicySpec& spec) {
+  const Entry& entry = find_entry(spec.name);
+  return naming(entry, [&] { return entry.resolve(spec.options); });
 }
 
 std::vector<PolicyHelp> policy_help() {

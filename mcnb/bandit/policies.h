@@ -17,6 +17,9 @@ struct PolicySpec {
 // Throws Error (kUsage) for text that is no such thing, an unknown policy or a bad option.
 PolicySpec parse_policy(const std::string& text);
 
+// Every option of the policy with its value, given or not. Throws Error (kUsage).
+OptionValues resolved_options(const PolicySpec& spec);
+
 struct PolicyHelp {
   std::string name;
   std::string help;

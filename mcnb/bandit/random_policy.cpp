@@ -49,16 +49,17 @@ class RandomPolicy final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> make_random_policy(const OptionValues& options, const PolicySetup& setup) {
-  check_random_policy_options(options);
+  resolve_random_policy_options(options);
   return std::make_unique<RandomPolicy>(setup);
 }
 
 std::vector<OptionHelp> random_policy_option_help() { return {}; }
 
-void check_random_policy_options(const OptionValues& options) {
+OptionValues resolve_random_policy_options(const OptionValues& options) {
   if (!options.empty()) {
     refuse_option(options.begin()->first, "no options", options.begin()->second);
   }
+  return {};
 }
 
 }  // namespace mcnb

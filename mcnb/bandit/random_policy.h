@@ -12,6 +12,6 @@ namespace mcnb {
 std::unique_ptr<Policy> make_random_policy(const OptionValues& options, const PolicySetup& setup);
 std::vector<OptionHelp> random_policy_option_help();
 // Throws Error (kUsage) for any option.
-void check_random_policy_options(const OptionValues& options);
+OptionValues resolve_random_policy_options(const OptionValues& options);
 
 }  // namespace mcnb

@@ -14,9 +14,7 @@ enum class RoundId : std::uint64_t {};   // address of a decision and of all its
 
 // The plain number of an id, to index with.
 template <class Id>
-  requires std::is_enum_v<Id>
-constexpr std::size_t index(Id id) {
-  return static_cast<std::size_t>(id);
-}
+requires std::is_enum_v<Id>
+constexpr std::size_t index(Id id) { return static_cast<std::size_t>(id); }
 
 }  // namespace mcnb

@@ -103,9 +103,9 @@ StateReader::StateReader(std::istream& in, std::string name, const StateHeader& 
   char magic[sizeof kMagic];
   if (read_some(magic, sizeof magic) != sizeof magic ||
       std::memcmp(magic, kMagic, sizeof magic) != 0) {
-    throw Error(ErrorKind::kCorrupt,
-                fmt::format("{}: not a saved mcnb state (it does not start with its magic number)",
-                            name_));
+    throw Error(
+        ErrorKind::kCorrupt,
+        fmt::format("{}: not a saved mcnb state (it does not start with its magic number)", name_));
   }
   const std::string kind = read_string(kLongestKind);
   if (kind != newest.kind) {
@@ -121,8 +121,8 @@ StateReader::StateReader(std::istream& in, std::string name, const StateHeader& 
 }
 
 void StateReader::fail(const std::string& what) const {
-  throw Error(ErrorKind::kCorrupt, fmt::format("{}: damaged before byte {}: {}", name_, position_,
-                                               what));
+  throw Error(ErrorKind::kCorrupt,
+              fmt::format("{}: damaged before byte {}: {}", name_, position_, what));
 }
 
 // How many bytes there were; fewer than asked for only at the end.

@@ -13,17 +13,25 @@ void add_networks(CLI::App& bench) {
       "networks", "Evaluate and train many networks; compare with the machine and with PyTorch");
   command->add_option("--users", options->users, "Numbers of networks")
       ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--features", options->features, "Numbers of features")
       ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--width", options->width, "Hidden units")->capture_default_str();
-  command->add_option("--arms", options->arms, "Arms of a round")->capture_default_str();
+  command->add_option("--width", options->width, "Hidden units")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--arms", options->arms, "Arms of a round")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads, ours and the peer's")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
-  command->add_flag("!--no-peer", options->peer, "Leave PyTorch out");
+  command->add_flag_callback(
+      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
   command->callback([options] { bench::bench_networks(*options); });
 }
@@ -34,19 +42,25 @@ void add_breakdown(CLI::App& bench) {
       "breakdown", "Time the parts of a round of M-CNB, beside the paper and PyTorch");
   command->add_option("--users", options->users, "Numbers of users")
       ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--meta-samples", options->meta_samples, "Members that adapt; 0: all")
       ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads, ours and the peer's")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--rounds", options->rounds, "Rounds timed in every case")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--experiment-rounds", options->experiment_rounds,
                    "Rounds of preset experiments; 0 leaves it out")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("!--no-peer", options->peer, "Leave PyTorch out");
+  command->add_flag_callback(
+      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
   command->callback([options] { bench::bench_breakdown(*options); });
 }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
@@ -28,6 +30,18 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();  // a command has said all and chosen its status
+  } catch (const CLI::RequiredError& error) {
+    const CLI::App* deepest = &app;
+    while (!deepest->get_subcommands().empty()) {
+      deepest = deepest->get_subcommands().front();
+    }
+    const std::vector<std::string> rest = deepest->remaining();
+    if (rest.empty()) {
+      return app.exit(error) == 0 ? 0 : kBadUsage;
+    }
+    fmt::print(stderr, "mcnb: expected a command, got \"{}\"; see {} --help\n", rest.front(),
+               deepest == &app ? "mcnb" : "mcnb " + deepest->get_name());
+    return kBadUsage;
   } catch (const CLI::ParseError& error) {
     // Help and version end here too, with success.
     return app.exit(error) == 0 ? 0 : kBadUsage;
@@ -40,7 +54,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     if (const char* target = std::getenv("MCNB_SIMD"); target != nullptr && *target != '\0') {
-      mcnb::kernels::use_simd_target(target);
+      try {
+        mcnb::kernels::use_simd_target(target);
+      } catch (const mcnb::Error& error) {
+        throw mcnb::Error(error.kind(), fmt::format("MCNB_SIMD: {}", error.what()));
+      }
     }
     return run(argc, argv);
   } catch (const mcnb::Error& error) {

@@ -19,6 +19,7 @@
 #include "mcnb/experiment/experiment.h"
 #include "mcnb/experiment/plot.h"
 #include "mcnb/experiment/report.h"
+#include "mcnb/numeric/kernels.h"
 
 namespace mcnb {
 namespace {
@@ -58,11 +59,12 @@ class InterruptHandler {
   struct sigaction before_ {};
 };
 
-// Results of another build of this program are not ours.
+// Results of another build of this program, or of another instruction set, are not ours.
 std::string this_program() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  return fmt::format("{} {:016x}", MCNB_VERSION, XXH3_64bits(bytes.data(), bytes.size()));
+  return fmt::format("{} {:016x} {}", MCNB_VERSION, XXH3_64bits(bytes.data(), bytes.size()),
+                     kernels::simd_target());
 }
 
 std::string duration_text(double seconds) {

@@ -26,6 +26,10 @@ class Environment {
   // Length of the feature vectors (with blocks: of the whole, mostly zero vector).
   virtual std::uint32_t inputs() const = 0;
 
+  // Where known: what the users look like, user by user, `user_feature_count()` numbers each.
+  virtual std::span<const float> user_features() const { return {}; }
+  virtual std::size_t user_feature_count() const { return 0; }
+
   // One sample of every user.
   virtual std::span<const StartDatum> start_data() const = 0;
 
@@ -33,8 +37,8 @@ class Environment {
   virtual const Round& next_round() = 0;
 
   // About the arms of the round made last.
-  virtual float reward(ArmIndex arm) const = 0;             // as a policy sees it, in [0, 1]
-  virtual double expected_reward(ArmIndex arm) const = 0;   // without the noise
+  virtual float reward(ArmIndex arm) const = 0;            // as a policy sees it, in [0, 1]
+  virtual double expected_reward(ArmIndex arm) const = 0;  // without the noise
 
   // True where the environment knows who truly agrees about an arm.
   virtual bool knows_clusters() const { return false; }

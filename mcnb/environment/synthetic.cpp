@@ -18,6 +18,11 @@ namespace {
 constexpr std::uint32_t kCentres = 0;
 constexpr std::uint32_t kGroups = 1;
 constexpr std::uint32_t kItems = 2;
+constexpr std::uint32_t kProfiles = 3;
+constexpr std::uint32_t kLooks = 4;
+
+constexpr std::size_t kUserFeatures = 10;
+constexpr double kLookNoise = 0.1;  // of each number, beside profiles of unit length
 
 // Candidates that are looked at before an item with the wanted gap counts as impossible.
 constexpr std::size_t kMostCandidates = 100'000;
@@ -33,6 +38,11 @@ void validate(const SyntheticOptions& options) {
   synthetic_option_table().validate(options);
   require(options.clusters <= options.users, "clusters",
           fmt::format("at most as many as users ({})", options.users), options.clusters);
+  require(options.users * std::max(options.features, options.topics) <= kMostNumbers, "users",
+          fmt::format("at most {} with {} features and {} topics",
+                      kMostNumbers / std::max(options.features, options.topics), options.features,
+                      options.topics),
+          options.users);
   if (options.items > 0) {
     require(options.items >= options.arms, "items",
             fmt::format("0, or at least as many as arms ({})", options.arms), options.items);
@@ -99,6 +109,7 @@ SyntheticWorld::SyntheticWorld(const SyntheticOptions& options, std::uint64_t se
                                 [this](Rng& rng, std::size_t topic, std::span<float> features) {
                                   draw_around(rng, topic, features);
                                 });
+  make_user_features();
   make_items();
   make_start_data();
   resize(offered_, options_.arms);
@@ -124,6 +135,36 @@ void SyntheticWorld::make_groups() {
     for (std::size_t i = 0; i < users.size(); ++i) {
       groups_[topic * options_.users + users[i]] =
           static_cast<std::uint32_t>(i % options_.clusters);
+    }
+  }
+}
+
+std::size_t SyntheticWorld::user_feature_count() const { return kUserFeatures; }
+
+void SyntheticWorld::make_user_features() {
+  std::vector<float> profile(kUserFeatures);
+  user_features_.assign(options_.users * kUserFeatures, 0.0F);
+  for (std::size_t topic = 0; topic < options_.topics; ++topic) {
+    for (std::size_t group = 0; group < options_.clusters; ++group) {
+      Rng rng(seed_, Stream::kWorld, topic * options_.clusters + group, kProfiles);
+      draw_unit_vector(rng, profile);
+      for (std::size_t user = 0; user < options_.users; ++user) {
+        for (std::size_t i = 0; group_of(topic, user) == group && i < kUserFeatures; ++i) {
+          user_features_[user * kUserFeatures + i] += profile[i];
+        }
+      }
+    }
+  }
+  for (std::size_t user = 0; user < options_.users; ++user) {
+    Rng rng(seed_, Stream::kWorld, user, kLooks);
+    double square = 0.0;
+    const auto looks = std::span(user_features_).subspan(user * kUserFeatures, kUserFeatures);
+    for (float& number : looks) {
+      number += static_cast<float>(kLookNoise * rng.normal());
+      square += static_cast<double>(number) * number;
+    }
+    for (float& number : looks) {
+      number = static_cast<float>(number / std::sqrt(square));
     }
   }
 }

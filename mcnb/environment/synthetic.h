@@ -29,11 +29,11 @@ enum class RewardNoise {
 };
 
 struct SyntheticOptions {
-  std::uint64_t users = 500;    // n in the paper
-  std::uint64_t clusters = 2;   // q
-  std::uint64_t features = 8;   // d
-  std::uint64_t arms = 10;      // K
-  std::uint64_t items = 1000;   // 0: fresh ones in every round
+  std::uint64_t users = 500;   // n in the paper
+  std::uint64_t clusters = 2;  // q
+  std::uint64_t features = 8;  // d
+  std::uint64_t arms = 10;     // K
+  std::uint64_t items = 1000;  // 0: fresh ones in every round
   std::uint64_t topics = 1;
   double topic_spread = 1.0;
   RewardShape reward = RewardShape::kNetwork;
@@ -68,6 +68,9 @@ class SyntheticWorld final : public Environment {
 
   std::size_t user_count() const override { return options_.users; }
   std::uint32_t inputs() const override { return static_cast<std::uint32_t>(options_.features); }
+  // A user looks like its groups, roughly: a random profile of each, summed, and noise.
+  std::span<const float> user_features() const override { return user_features_; }
+  std::size_t user_feature_count() const override;
   std::span<const StartDatum> start_data() const override { return start_data_; }
   const Round& next_round() override;
   float reward(ArmIndex arm) const override;
@@ -91,6 +94,7 @@ class SyntheticWorld final : public Environment {
   void make_topics();
   void make_groups();
   void make_items();
+  void make_user_features();
   void make_start_data();
   std::size_t nearest_topic(std::span<const float> features) const;
   void draw_around(Rng& rng, std::size_t topic, std::span<float> features) const;
@@ -108,6 +112,7 @@ class SyntheticWorld final : public Environment {
   std::vector<float> centres_;         // of the topics, in rows
   std::vector<std::uint32_t> groups_;  // of the users, a row per topic
   std::unique_ptr<GroupRewards> rewards_;
+  std::vector<float> user_features_;
   Items catalogue_;
   Items start_items_;
   std::vector<StartDatum> start_data_;

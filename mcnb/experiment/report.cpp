@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mcnb/base/check.h"
+#include "mcnb/experiment/contestants.h"
 
 namespace mcnb {
 namespace {
@@ -207,7 +208,9 @@ std::string report_json(const Experiment& experiment, const std::vector<PolicySu
   Json policies = Json::array();
   for (const PolicySpec& policy : experiment.policies) {
     policies.push_back(
-        {{"label", policy.label}, {"name", policy.name}, {"options", policy.options}});
+        {{"label", policy.label},
+         {"name", policy.name},
+         {"options", policy.name == kOracle ? OptionValues{} : resolved_options(policy)}});
   }
   Json summary = Json::array();
   for (const PolicySummary& one : summaries) {

@@ -1,9 +1,12 @@
 #include "mcnb/experiment/runner.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
 
 namespace mcnb {
@@ -76,13 +79,15 @@ std::optional<CellResult> play(Environment& environment, Policy& policy, std::ui
   return result;
 }
 
-std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) {
+std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) try {
   const std::unique_ptr<Environment> environment = make_environment(cell.environment, cell.seed);
   ThreadPool one_thread(1);
   const PolicySetup setup{.inputs = environment->inputs(),
                           .users = environment->user_count(),
                           .seed = cell.seed,
-                          .threads = &one_thread};
+                          .threads = &one_thread,
+                          .user_features = environment->user_features(),
+                          .user_feature_count = environment->user_feature_count()};
   const std::unique_ptr<Policy> policy = make_experiment_policy(cell.policy, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, cell.rounds, control);
   if (result) {
@@ -90,6 +95,9 @@ std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) {
     result->seed = cell.seed;
   }
   return result;
+} catch (const Error& error) {
+  throw Error(error.kind(),
+              fmt::format("{}, seed {}: {}", cell.policy.label, cell.seed, error.what()));
 }
 
 }  // namespace mcnb

@@ -71,14 +71,15 @@ struct AdaptationDraw {
 // A step of `factor` along the gradient of every draw's loss, all taken at `network` (depth 2), as
 // one point x sees it. In: `sums` = W_1 x and `last` = W_2, both padded with zeros to
 // padded_width(). Out: the same two after the step, without a new W_1. Returns what is added to the
-// bias of W_2.
-float adapt(const NetworkShape& shape, const float* network,
-            std::span<const AdaptationDraw> draws, float* sums, float* last);
+// bias of W_2. `room` is memory to be reused from call to call.
+float adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
+            float* sums, float* last, std::vector<float>& room);
 
 // The same step made: network += the sum over the draws of factor * (f(x_j) - r_j) df(x_j), all
 // taken at the network as it was. For depth 2 and draws (at least one) of one block; does not use
 // `inner`.
-void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws);
+void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
+                std::vector<float>& room);
 
 // W_1 x before the ReLU, bias included, padded with zeros to padded_width().
 void first_layer(const NetworkShape& shape, const float* network, std::span<const float> x,

@@ -96,9 +96,14 @@ void NetworkShape::validate() const {
   }
 }
 
+bool features_fit(const NetworkShape& shape, const Features& features) {
+  const std::size_t count = features.values.size();
+  return count > 0 && count <= shape.inputs && features.offset <= shape.inputs - count;
+}
+
 void check_features(const NetworkShape& shape, const Features& features, std::string_view what) {
   const std::size_t count = features.values.size();
-  if (count == 0 || count > shape.inputs || features.offset > shape.inputs - count) {
+  if (!features_fit(shape, features)) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: {} features at offset {} do not fit {} network inputs", what,
                             count, features.offset, shape.inputs));
@@ -114,8 +119,8 @@ void check_features(const NetworkShape& shape, const Features& features, std::st
 void check_sample(const NetworkShape& shape, const Sample& sample, std::string_view what) {
   check_features(shape, sample.features, what);
   if (!std::isfinite(sample.reward)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: the reward is {}, expected a finite number",
-                                               what, sample.reward));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the reward is {}, expected a finite number", what, sample.reward));
   }
 }
 
@@ -163,6 +168,7 @@ std::vector<float> random_network(const NetworkShape& shape, Initialisation init
 void find_gradient(const NetworkShape& shape, std::span<const float> network,
                    const Features& features, GradientFactors& factors) {
   check(network.size() == shape.parameter_count(), "the parameters match the network's shape");
+  check(features_fit(shape, features), "the features fit the network");
   factors.features = features;
   factors.activations.resize(shape.hidden_count());
   factors.signals.resize(shape.hidden_count());

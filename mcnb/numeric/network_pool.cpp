@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "mcnb/base/check.h"
@@ -34,6 +35,20 @@ void demand_finite(std::span<const float> parameters, const StateReader& reader)
 }
 
 }  // namespace
+
+void Predictions::resize(std::size_t arms, std::size_t users) {
+  try {
+    if (users > 0 && arms > values_.max_size() / users) {
+      throw std::length_error("predictions");
+    }
+    values_.resize(arms * users);
+  } catch (const std::exception&) {  // bad_alloc, or length_error
+    throw Error(ErrorKind::kLimit,
+                fmt::format("predictions: no memory for {} arms of {} users", arms, users));
+  }
+  arms_ = arms;
+  users_ = users;
+}
 
 NetworkPool::NetworkPool(const NetworkShape& shape, std::vector<float> start)
     : shape_(shape), start_(std::move(start)) {
@@ -149,31 +164,31 @@ void NetworkPool::predict_users(ThreadPool& threads, std::span<const Features> a
   }
   float* values = out.data();
   const std::size_t touched = rows * shape_.width + stride_ - shape_.layer_offset(2);
-  threads.parallel_for(
-      count, distinct_ == 0 ? std::size_t{16'384} : users_per_turn(touched),
-      [&](std::size_t begin, std::size_t end) {
-        kernels::PredictTarget targets[kMostUsersPerTurn];
-        for (std::size_t place = begin; place < end;) {
-          std::size_t found = 0;
-          const std::size_t stop = std::min(end, place + kMostUsersPerTurn);
-          for (; place < stop; ++place) {
-            const std::uint32_t slot = slots_[user_at(place)];
-            if (slot != kShared) {
-              targets[found++] = {slab_.data() + slot * stride_, place};
-            } else {
-              for (std::size_t arm = 0; arm < shared.size(); ++arm) {
-                values[arm * count + place] = shared[arm];
-              }
-            }
-          }
-          kernels::predict(shape_, tiles, {targets, found}, values, count);
-        }
-      });
+  threads.parallel_for(count, distinct_ == 0 ? std::size_t{16'384} : users_per_turn(touched),
+                       [&](std::size_t begin, std::size_t end) {
+                         kernels::PredictTarget targets[kMostUsersPerTurn];
+                         for (std::size_t place = begin; place < end;) {
+                           std::size_t found = 0;
+                           const std::size_t stop = std::min(end, place + kMostUsersPerTurn);
+                           for (; place < stop; ++place) {
+                             const std::uint32_t slot = slots_[user_at(place)];
+                             if (slot != kShared) {
+                               targets[found++] = {slab_.data() + slot * stride_, place};
+                             } else {
+                               for (std::size_t arm = 0; arm < shared.size(); ++arm) {
+                                 values[arm * count + place] = shared[arm];
+                               }
+                             }
+                           }
+                           kernels::predict(shape_, tiles, {targets, found}, values, count);
+                         }
+                       });
 }
 
 void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
                           Predictions& out) const {
-  predict_users(threads, arms, user_count(), [](std::size_t place) { return place; }, out);
+  predict_users(
+      threads, arms, user_count(), [](std::size_t place) { return place; }, out);
 }
 
 void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
@@ -181,8 +196,8 @@ void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
   for (const UserId user : users) {
     check(index(user) < user_count(), "the user is in the pool");
   }
-  predict_users(threads, arms, users.size(),
-                [users](std::size_t place) { return index(users[place]); }, out);
+  predict_users(
+      threads, arms, users.size(), [users](std::size_t place) { return index(users[place]); }, out);
 }
 
 void NetworkPool::find_gradient(UserId user, const Features& features,
@@ -224,21 +239,21 @@ void NetworkPool::step(ThreadPool& threads, std::span<const UserId> users, const
     kernels::sgd_step(shape_, {&network, 1}, x, row, sample.reward, rate);
   }
   const std::size_t touched = x.size() * shape_.width + stride_ - shape_.layer_offset(2);
-  threads.parallel_for(
-      users.size(), users_per_turn(touched), [&](std::size_t begin, std::size_t end) {
-        float* networks[kMostUsersPerTurn];
-        std::size_t found = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-          const std::uint32_t slot = slots_[index(users[i])];
-          float* network = slab_.data() + slot * stride_;
-          if (slot < already_distinct) {
-            networks[found++] = network;
-          } else {
-            std::ranges::copy(stepped, network);
-          }
-        }
-        kernels::sgd_step(shape_, {networks, found}, x, row, sample.reward, rate);
-      });
+  threads.parallel_for(users.size(), users_per_turn(touched),
+                       [&](std::size_t begin, std::size_t end) {
+                         float* networks[kMostUsersPerTurn];
+                         std::size_t found = 0;
+                         for (std::size_t i = begin; i < end; ++i) {
+                           const std::uint32_t slot = slots_[index(users[i])];
+                           float* network = slab_.data() + slot * stride_;
+                           if (slot < already_distinct) {
+                             networks[found++] = network;
+                           } else {
+                             std::ranges::copy(stepped, network);
+                           }
+                         }
+                         kernels::sgd_step(shape_, {networks, found}, x, row, sample.reward, rate);
+                       });
 }
 
 TrainingReport NetworkPool::train(UserId user, std::span<const Sample> samples,
@@ -260,6 +275,14 @@ std::size_t NetworkPool::memory_bytes() const {
 }
 
 void NetworkPool::save(StateWriter& writer) const {
+  for (std::size_t user = 0; user < user_count(); ++user) {
+    if (slots_[user] != kShared && !all_finite({network(user), stride_})) {
+      throw Error(ErrorKind::kLimit,
+                  fmt::format("network of user {}: it has diverged and is not saved; lower the "
+                              "learning rate",
+                              user));
+    }
+  }
   writer.write_string(kernels::simd_target());
   writer.write(shape_.inputs);
   writer.write(shape_.width);
@@ -293,8 +316,8 @@ NetworkPool NetworkPool::load(StateReader& reader) {
   pool.slots_ = reader.read_all<std::uint32_t>(kMaxUsers);
   const auto distinct = reader.read<std::uint64_t>();
   // Every place in the slab belongs to exactly one user.
-  std::vector<bool> taken(static_cast<std::size_t>(std::min<std::uint64_t>(
-      distinct, pool.slots_.size())));
+  std::vector<bool> taken(
+      static_cast<std::size_t>(std::min<std::uint64_t>(distinct, pool.slots_.size())));
   std::size_t found = 0;
   for (const std::uint32_t slot : pool.slots_) {
     if (slot == kShared) {

@@ -19,11 +19,8 @@ namespace mcnb {
 // f(x_arm; user) for K arms and many users: one row per arm. Memory is reused from call to call.
 class Predictions {
  public:
-  void resize(std::size_t arms, std::size_t users) {
-    arms_ = arms;
-    users_ = users;
-    values_.resize(arms * users);
-  }
+  // Throws Error (kLimit) where the machine has no room.
+  void resize(std::size_t arms, std::size_t users);
   std::size_t arm_count() const { return arms_; }
   std::size_t user_count() const { return users_; }
   std::span<const float> row(std::size_t arm) const {
@@ -75,13 +72,14 @@ class NetworkPool {
   // One SGD step on (f(x) - r)^2 / 2 for every user of the list, which is in ascending order.
   void step(ThreadPool& threads, std::span<const UserId> users, const Sample& sample, float rate);
 
-  TrainingReport train(UserId user, std::span<const Sample> samples,
-                       const TrainingOptions& options, Rng& rng, TrainingScratch& scratch);
+  TrainingReport train(UserId user, std::span<const Sample> samples, const TrainingOptions& options,
+                       Rng& rng, TrainingScratch& scratch);
 
   // Bytes held for the users' parameters and the table of users.
   std::size_t memory_bytes() const;
 
-  // Bit-exact. A loaded pool remembers which instruction set had been in use when it was saved.
+  // Bit-exact. Refuses (Error, kLimit) to save a network that has left the finite numbers: nobody
+  // could load it. A loaded pool remembers which instruction set had been in use when it was saved.
   void save(StateWriter& writer) const;
   static NetworkPool load(StateReader& reader);
   void save_file(const std::string& path) const;

@@ -21,8 +21,8 @@ constexpr double kSmallestConditionForCholesky = 1e-13;
 
 RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   if (dimension < 1 || dimension > kMaxDimension) {
-    throw Error(ErrorKind::kUsage, fmt::format("ridge dimension: expected 1 to {}, got {}",
-                                               kMaxDimension, dimension));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("ridge dimension: expected 1 to {}, got {}", kMaxDimension, dimension));
   }
   if (!(lambda > 0.0) || !std::isfinite(lambda)) {
     throw Error(ErrorKind::kUsage,
@@ -33,6 +33,7 @@ RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   inverse_ = (1.0 / lambda) * Eigen::MatrixXd::Identity(d, d);
   b_ = Eigen::VectorXd::Zero(d);
   w_ = Eigen::VectorXd::Zero(d);
+  since_repair_ = dimension;
 }
 
 Eigen::VectorXd RidgeState::to_vector(std::span<const float> x) const {
@@ -62,9 +63,13 @@ void RidgeState::add(std::span<const float> x, double reward) {
   // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
   // the inverse has just changed.
   const double drift = (m_ * (inverse_ * v) - v).norm();
-  if (!(drift <= kDriftAllowed * v.norm())) {
+  // At most once in d samples, so that repairs never cost more than the updates; where M is so
+  // badly conditioned that a fresh inverse is no better, they would come every time.
+  ++since_repair_;
+  if (!(drift <= kDriftAllowed * v.norm()) && since_repair_ >= dimension()) {
     invert();
     ++repairs_;
+    since_repair_ = 0;
   }
   w_.noalias() = inverse_ * b_;
 }
@@ -77,6 +82,7 @@ void RidgeState::merge(const RidgeState& other) {
   b_ += other.b_;
   samples_ += other.samples_;
   invert();
+  since_repair_ = 0;
   w_.noalias() = inverse_ * b_;
 }
 
@@ -113,6 +119,7 @@ void RidgeState::save(StateWriter& writer) const {
   writer.write(lambda_);
   writer.write(samples_);
   writer.write(repairs_);
+  writer.write(since_repair_);
   write(m_);
   write(inverse_);
   write(b_);
@@ -134,6 +141,7 @@ RidgeState RidgeState::load(StateReader& reader) {
   };
   state.samples_ = reader.read<std::uint64_t>();
   state.repairs_ = reader.read<std::uint64_t>();
+  state.since_repair_ = reader.read<std::uint64_t>();
   read(state.m_);
   read(state.inverse_);
   read(state.b_);

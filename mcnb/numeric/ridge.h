@@ -10,7 +10,7 @@ namespace mcnb {
 
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
 // w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
-// anew when it is no longer the inverse to ten digits.
+// anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
 class RidgeState {
  public:
   // Throws Error (kUsage) unless 1 <= dimension <= 16,384 and lambda > 0.
@@ -32,8 +32,8 @@ class RidgeState {
   // Takes over all samples of another state of the same dimension and lambda.
   void merge(const RidgeState& other);
 
-  double estimate(std::span<const float> x) const;       // x . w
-  double uncertainty(std::span<const float> x) const;    // sqrt(x^T M^-1 x)
+  double estimate(std::span<const float> x) const;     // x . w
+  double uncertainty(std::span<const float> x) const;  // sqrt(x^T M^-1 x)
 
   void save(StateWriter& writer) const;
   static RidgeState load(StateReader& reader);
@@ -45,6 +45,7 @@ class RidgeState {
   double lambda_;
   std::uint64_t samples_ = 0;
   std::uint64_t repairs_ = 0;
+  std::uint64_t since_repair_ = 0;  // samples
   Eigen::MatrixXd m_;
   Eigen::MatrixXd inverse_;
   Eigen::VectorXd b_;

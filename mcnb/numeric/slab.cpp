@@ -62,10 +62,9 @@ void Slab::grow(std::size_t size) {
     // Untouched pages cost nothing, so reserve generously and seldom move.
     const std::size_t wanted = std::max(needed, std::min(2 * reserved_bytes_, physical));
     const std::size_t bytes = (wanted + kGranule - 1) / kGranule * kGranule;
-    void* memory = data_ == nullptr
-                       ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                       : ::mremap(data_, reserved_bytes_, bytes, MREMAP_MAYMOVE);
+    void* memory = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                                    : ::mremap(data_, reserved_bytes_, bytes, MREMAP_MAYMOVE);
     if (memory == MAP_FAILED) {
       throw Error(ErrorKind::kLimit,
                   fmt::format("networks: the system has no room for {:.1f} GiB of parameters",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -132,8 +133,10 @@ TrainingReport train_network(const NetworkShape& shape, std::span<float> network
   }
   scratch.order.resize(samples.size());
   std::iota(scratch.order.begin(), scratch.order.end(), 0U);
-  const bool with_adam = options.optimiser == Optimiser::kAdam;
-  Adam adam(shape, network, options.learning_rate, scratch);
+  std::optional<Adam> adam;
+  if (options.optimiser == Optimiser::kAdam) {
+    adam.emplace(shape, network, options.learning_rate, scratch);
+  }
   while (report.steps < options.step_limit) {
     double loss = 0.0;
     for (std::size_t i = 0; i < samples.size() && report.steps < options.step_limit; ++i) {
@@ -144,12 +147,12 @@ TrainingReport train_network(const NetworkShape& shape, std::span<float> network
       find_gradient(shape, network, sample.features, scratch.factors);
       const float error = scratch.factors.value - sample.reward;
       loss += 0.5 * static_cast<double>(error) * error;
-      if (with_adam) {
-        adam.step(error);
+      if (adam) {
+        adam->step(error);
       } else {
-        kernels::add_gradient(shape, network.data(), sample.features.values,
-                              sample.features.offset, scratch.factors.activations.data(),
-                              scratch.factors.signals.data(), -options.learning_rate * error);
+        kernels::add_gradient(shape, network.data(), sample.features.values, sample.features.offset,
+                              scratch.factors.activations.data(), scratch.factors.signals.data(),
+                              -options.learning_rate * error);
       }
       ++report.steps;
       if (i + 1 == samples.size()) {

@@ -24,8 +24,8 @@ struct TrainingOptions {
 
 struct TrainingReport {
   std::uint64_t steps = 0;
-  std::uint64_t epochs = 0;       // whole passes over the samples
-  double last_epoch_loss = 0.0;   // mean over the last whole pass, each before its own step
+  std::uint64_t epochs = 0;      // whole passes over the samples
+  double last_epoch_loss = 0.0;  // mean over the last whole pass, each before its own step
   bool stopped_by_loss = false;
 };
 

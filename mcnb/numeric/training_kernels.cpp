@@ -188,27 +188,37 @@ void AdamUpdate(const AdamRow& row) {
 constexpr std::size_t kDrawsAtOnce = 32;
 constexpr std::size_t kTileDraws = 8;
 
+// Parts of the caller's memory.
 struct DrawScratch {
-  explicit DrawScratch(const NetworkShape& shape, std::size_t longest)
-      : padded(shape.padded_width()),
-        units(hwy::AllocateAligned<float>(kDrawsAtOnce * padded)),
-        signals(hwy::AllocateAligned<float>(kDrawsAtOnce * padded)),
-        weights(hwy::AllocateAligned<float>(padded)),
-        packed(longest * kTileDraws) {
+  DrawScratch(const NetworkShape& shape, std::size_t longest, std::size_t rows,
+              std::vector<float>& room)
+      : padded(shape.padded_width()) {
+    const std::size_t align = kSumLanes;
+    const std::size_t features = (longest * kTileDraws + align - 1) / align * align;
+    room.resize((2 * kDrawsAtOnce + 1 + rows) * padded + features + align);
+    // Vectors begin at whole cache lines.
+    const auto address = reinterpret_cast<std::uintptr_t>(room.data()) / sizeof(float);
+    units = room.data() + (align - address % align) % align;
+    signals = units + kDrawsAtOnce * padded;
+    weights = signals + kDrawsAtOnce * padded;
+    packed = weights + padded;
+    moves = packed + features;
     // What lies behind the last vector of units is never written, but read.
     const std::size_t written = (shape.width + kLanes - 1) / kLanes * kLanes;
     for (std::size_t draw = 0; draw < kDrawsAtOnce; ++draw) {
-      std::fill(units.get() + draw * padded + written, units.get() + (draw + 1) * padded, 0.0F);
+      std::fill(units + draw * padded + written, units + (draw + 1) * padded, 0.0F);
     }
-    std::fill(weights.get() + shape.width, weights.get() + padded, 0.0F);
+    std::fill(weights + shape.width, weights + padded, 0.0F);
+    std::fill(moves, moves + rows * padded, 0.0F);
   }
 
   std::size_t padded;
-  hwy::AlignedFreeUniquePtr<float[]> units;    // h_1 of each draw
-  hwy::AlignedFreeUniquePtr<float[]> signals;  // step * b_1 of each draw
-  hwy::AlignedFreeUniquePtr<float[]> weights;  // W_2, padded
-  std::vector<float> packed;                   // features of a tile, [column][draw]
-  float steps[kDrawsAtOnce];                   // factor * (f(x_j) - r_j)
+  float* units;               // h_1 of each draw
+  float* signals;             // step * b_1 of each draw
+  float* weights;             // W_2, padded
+  float* packed;              // features of a tile, [column][draw]
+  float* moves;               // of `rows` rows of weights
+  float steps[kDrawsAtOnce];  // factor * (f(x_j) - r_j)
 };
 
 std::size_t longest_draw(std::span<const AdaptationDraw> draws) {
@@ -238,28 +248,94 @@ HWY_INLINE void forward_draws(const NetworkShape& shape, const float* network,
       }
     }
     Layer layer = layer_of(shape, network, 1, draws[j].row, columns, network);
-    StoreUnits<true> store{scratch.units.get() + j * padded, padded};
-    hidden_layer<kTileDraws>(layer, scratch.packed.data(), store);
+    StoreUnits<true> store{scratch.units + j * padded, padded};
+    hidden_layer<kTileDraws>(layer, scratch.packed, store);
     j += kTileDraws;
   }
   for (; j < draws.size(); ++j) {
     Layer layer = layer_of(shape, network, 1, draws[j].row, draws[j].count, network);
-    StoreUnits<true> store{scratch.units.get() + j * padded, 0};
+    StoreUnits<true> store{scratch.units + j * padded, 0};
     hidden_layer<1>(layer, draws[j].x, store);
   }
   const float bias = shape.biases ? network[shape.layer_offset(2) + shape.width] : 0.0F;
   for (j = 0; j < draws.size(); ++j) {
-    const float value =
-        dot_product(scratch.units.get() + j * padded, scratch.weights.get(), padded) + bias;
+    const float value = dot_product(scratch.units + j * padded, scratch.weights, padded) + bias;
     scratch.steps[j] = draws[j].factor * (value - draws[j].reward);
   }
 }
 
+// The last block: 1 .. kVectors vectors are left.
+template <std::size_t kVectors, class Body>
+HWY_INLINE void last_column_block(std::size_t column, std::size_t left, const Body& body) {
+  if (left == kVectors) {
+    body.template run<kVectors>(column);
+  } else if constexpr (kVectors > 1) {
+    last_column_block<kVectors - 1>(column, left, body);
+  }
+}
+
+// Calls body.template run<kVectors>(column) for blocks of at most kMost vectors that make up
+// [0, padded).
+template <std::size_t kMost, class Body>
+HWY_INLINE void for_column_blocks(std::size_t padded, const Body& body) {
+  std::size_t column = 0;
+  for (; column + kMost * kLanes <= padded; column += kMost * kLanes) {
+    body.template run<kMost>(column);
+  }
+  if constexpr (kMost > 1) {
+    const std::size_t left = (padded - column) / kLanes;
+    if (left > 0) {
+      last_column_block<kMost - 1>(column, left, body);
+    }
+  }
+}
+
+constexpr std::size_t kColumnVectors = kManyRegisters ? 8 : 4;
+
+// What `draws` draws add to W_1 x and to W_2.
+struct AddSeen {
+  const DrawScratch& scratch;
+  const float* sum_steps;
+  std::size_t draws;
+  float* sums;
+  float* last;
+
+  template <std::size_t kVectors>
+  HWY_INLINE void run(std::size_t column) const {
+    const Tag tag;
+    Vector w[kVectors];
+    Vector sum[kVectors];
+    Vector out[kVectors];
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kVectors; ++r) {
+      w[r] = hn::Load(tag, scratch.weights + column + r * kLanes);
+      sum[r] = hn::LoadU(tag, sums + column + r * kLanes);
+      out[r] = hn::LoadU(tag, last + column + r * kLanes);
+    }
+    for (std::size_t j = 0; j < draws; ++j) {
+      const Vector sum_step = hn::Set(tag, sum_steps[j]);
+      const Vector step = hn::Set(tag, scratch.steps[j]);
+      const float* units = scratch.units + j * scratch.padded + column;
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < kVectors; ++r) {
+        const Vector h = hn::Load(tag, units + r * kLanes);
+        const Vector signal = hn::IfThenElseZero(hn::Gt(h, hn::Zero(tag)), w[r]);
+        sum[r] = hn::MulAdd(sum_step, signal, sum[r]);
+        out[r] = hn::MulAdd(step, h, out[r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kVectors; ++r) {
+      hn::StoreU(sum[r], tag, sums + column + r * kLanes);
+      hn::StoreU(out[r], tag, last + column + r * kLanes);
+    }
+  }
+};
+
 float Adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
-            float* sums, float* last) {
-  const Tag tag;
-  DrawScratch scratch(shape, longest_draw(draws));
-  std::copy_n(network + shape.layer_offset(2), shape.width, scratch.weights.get());
+            float* sums, float* last, std::vector<float>& room) {
+  DrawScratch scratch(shape, longest_draw(draws), 0, room);
+  std::copy_n(network + shape.layer_offset(2), shape.width, scratch.weights);
   float bias = 0.0F;
   for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsAtOnce) {
     const auto some = draws.subspan(begin, std::min(kDrawsAtOnce, draws.size() - begin));
@@ -269,32 +345,28 @@ float Adapt(const NetworkShape& shape, const float* network, std::span<const Ada
       sum_steps[j] = scratch.steps[j] * some[j].inner;
       bias += scratch.steps[j];
     }
-    for (std::size_t i = 0; i < scratch.padded; i += kLanes) {
-      const Vector w = hn::Load(tag, scratch.weights.get() + i);
-      Vector sum = hn::LoadU(tag, sums + i);
-      Vector out = hn::LoadU(tag, last + i);
-      for (std::size_t j = 0; j < some.size(); ++j) {
-        const Vector h = hn::Load(tag, scratch.units.get() + j * scratch.padded + i);
-        const Vector signal = hn::IfThenElseZero(hn::Gt(h, hn::Zero(tag)), w);
-        sum = hn::MulAdd(hn::Set(tag, sum_steps[j]), signal, sum);
-        out = hn::MulAdd(hn::Set(tag, scratch.steps[j]), h, out);
-      }
-      hn::StoreU(sum, tag, sums + i);
-      hn::StoreU(out, tag, last + i);
-    }
+    for_column_blocks<kColumnVectors / 2>(scratch.padded,
+                                          AddSeen{scratch, sum_steps, some.size(), sums, last});
   }
   return bias;
 }
 
-// rows[i] += sum over draws of coefficients[draw][i] * vectors[draw], for kRows rows, all padded.
+// rows[i] += sum over draws of coefficients[draw][first + i] * vectors[draw], for kRows rows, all
+// padded.
 template <std::size_t kRows>
-HWY_INLINE void add_weighted(float* rows, std::size_t padded, const float* const* coefficients,
-                             std::size_t first, const float* vectors, std::size_t draws) {
-  constexpr std::size_t kVectors = kManyRegisters ? 8 : 4;
-  const Tag tag;
-  std::size_t column = 0;
-  for (; column + kVectors * kLanes <= padded; column += kVectors * kLanes) {
+struct AddWeighted {
+  float* rows;
+  std::size_t padded;
+  const float* const* coefficients;
+  std::size_t first;
+  const float* vectors;
+  std::size_t draws;
+
+  template <std::size_t kVectors>
+  HWY_INLINE void run(std::size_t column) const {
+    const Tag tag;
     Vector sums[kRows][kVectors];
+#pragma GCC unroll 2
     for (std::size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
       for (std::size_t r = 0; r < kVectors; ++r) {
@@ -303,15 +375,21 @@ HWY_INLINE void add_weighted(float* rows, std::size_t padded, const float* const
     }
     for (std::size_t j = 0; j < draws; ++j) {
       const float* vector = vectors + j * padded + column;
+      Vector factors[kRows];
+#pragma GCC unroll 2
+      for (std::size_t i = 0; i < kRows; ++i) {
+        factors[i] = hn::Set(tag, coefficients[j][first + i]);
+      }
 #pragma GCC unroll 8
       for (std::size_t r = 0; r < kVectors; ++r) {
         const Vector v = hn::Load(tag, vector + r * kLanes);
 #pragma GCC unroll 2
         for (std::size_t i = 0; i < kRows; ++i) {
-          sums[i][r] = hn::MulAdd(hn::Set(tag, coefficients[j][first + i]), v, sums[i][r]);
+          sums[i][r] = hn::MulAdd(factors[i], v, sums[i][r]);
         }
       }
     }
+#pragma GCC unroll 2
     for (std::size_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 8
       for (std::size_t r = 0; r < kVectors; ++r) {
@@ -319,28 +397,24 @@ HWY_INLINE void add_weighted(float* rows, std::size_t padded, const float* const
       }
     }
   }
-  for (; column < padded; column += kLanes) {
-    for (std::size_t i = 0; i < kRows; ++i) {
-      Vector sum = hn::Load(tag, rows + i * padded + column);
-      for (std::size_t j = 0; j < draws; ++j) {
-        sum = hn::MulAdd(hn::Set(tag, coefficients[j][first + i]),
-                         hn::Load(tag, vectors + j * padded + column), sum);
-      }
-      hn::Store(sum, tag, rows + i * padded + column);
-    }
-  }
+};
+
+template <std::size_t kRows>
+HWY_INLINE void add_weighted(float* rows, std::size_t padded, const float* const* coefficients,
+                             std::size_t first, const float* vectors, std::size_t draws) {
+  for_column_blocks<kColumnVectors>(
+      padded, AddWeighted<kRows>{rows, padded, coefficients, first, vectors, draws});
 }
 
-void BatchStep(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws) {
+void BatchStep(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
+               std::vector<float>& room) {
   const Tag tag;
-  DrawScratch scratch(shape, draws[0].count);
+  DrawScratch scratch(shape, draws[0].count, draws[0].count + 2, room);
   const std::size_t padded = scratch.padded;
   const std::size_t inputs = draws[0].count;
-  std::copy_n(network + shape.layer_offset(2), shape.width, scratch.weights.get());
+  std::copy_n(network + shape.layer_offset(2), shape.width, scratch.weights);
   // The step, row by row of W_1, then W_2 and the biases: all gradients are taken before any move.
-  hwy::AlignedFreeUniquePtr<float[]> moves = hwy::AllocateAligned<float>((inputs + 2) * padded);
-  std::fill_n(moves.get(), (inputs + 2) * padded, 0.0F);
-  float* last_move = moves.get() + inputs * padded;
+  float* last_move = scratch.moves + inputs * padded;
   float* bias_move = last_move + padded;
   float output_bias = 0.0F;
   const float one = 1.0F;
@@ -357,25 +431,23 @@ void BatchStep(const NetworkShape& shape, float* network, std::span<const Adapta
       output_bias += scratch.steps[j];
       const Vector step = hn::Set(tag, scratch.steps[j]);
       for (std::size_t i = 0; i < padded; i += kLanes) {
-        const auto active =
-            hn::Gt(hn::Load(tag, scratch.units.get() + j * padded + i), hn::Zero(tag));
-        hn::Store(
-            hn::IfThenElseZero(active, hn::Mul(step, hn::Load(tag, scratch.weights.get() + i))),
-            tag, scratch.signals.get() + j * padded + i);
+        const auto active = hn::Gt(hn::Load(tag, scratch.units + j * padded + i), hn::Zero(tag));
+        hn::Store(hn::IfThenElseZero(active, hn::Mul(step, hn::Load(tag, scratch.weights + i))),
+                  tag, scratch.signals + j * padded + i);
       }
     }
     std::size_t row = 0;
     for (; row + 2 <= inputs; row += 2) {
-      add_weighted<2>(moves.get() + row * padded, padded, features, row, scratch.signals.get(),
+      add_weighted<2>(scratch.moves + row * padded, padded, features, row, scratch.signals,
                       some.size());
     }
     for (; row < inputs; ++row) {
-      add_weighted<1>(moves.get() + row * padded, padded, features, row, scratch.signals.get(),
+      add_weighted<1>(scratch.moves + row * padded, padded, features, row, scratch.signals,
                       some.size());
     }
-    add_weighted<1>(last_move, padded, steps, 0, scratch.units.get(), some.size());
+    add_weighted<1>(last_move, padded, steps, 0, scratch.units, some.size());
     if (shape.biases) {
-      add_weighted<1>(bias_move, padded, ones, 0, scratch.signals.get(), some.size());
+      add_weighted<1>(bias_move, padded, ones, 0, scratch.signals, some.size());
     }
   }
   const auto move = [&](float* row, const float* by) {
@@ -388,7 +460,7 @@ void BatchStep(const NetworkShape& shape, float* network, std::span<const Adapta
     }
   };
   for (std::size_t row = 0; row < inputs; ++row) {
-    move(network + (draws[0].row + row) * shape.width, moves.get() + row * padded);
+    move(network + (draws[0].row + row) * shape.width, scratch.moves + row * padded);
   }
   float* last = network + shape.layer_offset(2);
   move(last, last_move);
@@ -413,12 +485,13 @@ HWY_EXPORT(Adapt);
 HWY_EXPORT(BatchStep);
 
 float adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
-            float* sums, float* last) {
-  return HWY_DYNAMIC_DISPATCH(Adapt)(shape, network, draws, sums, last);
+            float* sums, float* last, std::vector<float>& room) {
+  return HWY_DYNAMIC_DISPATCH(Adapt)(shape, network, draws, sums, last, room);
 }
 
-void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws) {
-  HWY_DYNAMIC_DISPATCH(BatchStep)(shape, network, draws);
+void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
+                std::vector<float>& room) {
+  HWY_DYNAMIC_DISPATCH(BatchStep)(shape, network, draws, room);
 }
 
 void backward(const NetworkShape& shape, const float* network, const float* activations,

@@ -214,9 +214,9 @@ TEST(LinUcb, ALongVectorCostsOnlyItsBlocks) {
 TEST(LinUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& words) {
-    expect_error(ErrorKind::kUsage, words, [&] { check_linucb_options({{name, value}}); });
+    expect_error(ErrorKind::kUsage, words, [&] { resolve_linucb_options({{name, value}}); });
     expect_error(ErrorKind::kUsage, "\"" + value + "\"", [&] {
-      check_linucb_options({{name, value}});
+      resolve_linucb_options({{name, value}});
     });
   };
   refused("lambda", "0", "option lambda: expected a number in [1e-06, 1");

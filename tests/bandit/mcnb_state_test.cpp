@@ -331,8 +331,8 @@ TEST_F(McnbRefuses, FeaturesTooLargeForTheNetwork) {
   arm.features = {x, 0};
   Round round = round_.round;
   round.arms[2] = arm;
-  refused_round("the network's value is", round);
-  expect_error(ErrorKind::kInput, "the network's value is",
+  refused_round("has left the finite numbers", round);
+  expect_error(ErrorKind::kInput, "has left the finite numbers",
                [&] { own_->learn(RoundId{40}, arm, 1.0F); });
   EXPECT_EQ(saved(*own_), before_);
 }

@@ -281,10 +281,10 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& expected) {
     expect_error(ErrorKind::kUsage, "option " + name + ": expected " + expected, [&] {
-      check_neuucb_options({{name, value}});
+      resolve_neuucb_options({{name, value}});
     });
     expect_error(ErrorKind::kUsage, ", got \"" + value + "\"", [&] {
-      check_neuucb_options({{name, value}});
+      resolve_neuucb_options({{name, value}});
     });
   };
   refused("alpha", "-1", "a number in [0, ");
@@ -303,7 +303,7 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   refused("biases", "maybe", "yes or no");
   refused("nu", "nu", "one of the options alpha, lambda, matrix");
   expect_error(ErrorKind::kUsage, "option width: expected an even number", [] {
-    check_neuucb_options({{"width", "5"}, {"initialisation", "symmetric"}});
+    resolve_neuucb_options({{"width", "5"}, {"initialisation", "symmetric"}});
   });
 }
 

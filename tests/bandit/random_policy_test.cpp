@@ -51,7 +51,7 @@ TEST(RandomPolicy, DependsOnSeedAndRoundAlone) {
 TEST(RandomPolicy, HasNoOptions) {
   EXPECT_TRUE(random_policy_option_help().empty());
   plain::expect_error(ErrorKind::kUsage, "option alpha: expected no options, got \"1\"", [] {
-    check_random_policy_options({{"alpha", "1"}});
+    resolve_random_policy_options({{"alpha", "1"}});
   });
 }
 

@@ -1,20 +1,14 @@
 // Starts the real program, as a user would.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mcnb/numeric/kernels.h"
+#include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb {
@@ -24,57 +18,10 @@ constexpr int kSuccess = 0;
 constexpr int kFailure = 1;
 constexpr int kBadUsage = 2;
 
-struct Outcome {
-  int status;  // -1 if a signal ended the program
-  std::string output;
-  std::string errors;
-};
-
-// Borrows the strings, as exec wants them: ended by a null pointer.
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) {
-    pointers.push_back(text.data());
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Runs mcnb to its end. `simd` is the value of MCNB_SIMD; with a null pointer it is not set.
-Outcome run_mcnb(std::vector<std::string> arguments, const char* simd = nullptr) {
-  const TemporaryFolder folder;
-  const std::string output = folder / "output";
-  const std::string errors = folder / "errors";
-  arguments.insert(arguments.begin(), MCNB_BINARY);
-
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("MCNB_SIMD=")) {
-      environment.emplace_back(*variable);
-    }
-  }
-  if (simd != nullptr) {
-    environment.push_back(std::string("MCNB_SIMD=") + simd);
-  }
-
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  const auto redirect = [&](int file, const std::string& path, int flags) {
-    posix_spawn_file_actions_addopen(&files, file, path.c_str(), flags, 0600);
-  };
-  redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
-  redirect(STDOUT_FILENO, output, O_WRONLY | O_CREAT);
-  redirect(STDERR_FILENO, errors, O_WRONLY | O_CREAT);
-  pid_t process = 0;
-  const int problem = ::posix_spawn(&process, MCNB_BINARY, &files, nullptr,
-                                    pointers_to(arguments).data(), pointers_to(environment).data());
-  posix_spawn_file_actions_destroy(&files);
-  int status = 0;
-  if (problem != 0 || ::waitpid(process, &status, 0) != process) {
-    throw std::runtime_error(std::string(MCNB_BINARY) + ": " + std::strerror(problem));
-  }
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(output),
-          file_contents(errors)};
+ProgramOutcome run_mcnb(std::vector<std::string> arguments, const char* simd = nullptr) {
+  const std::string variable = "MCNB_SIMD";
+  return run_program(std::move(arguments), {simd == nullptr ? variable : variable + "=" + simd});
 }
 
 // The fewest and smallest networks, timed for as short as can be.
@@ -97,7 +44,7 @@ std::string typed(const std::vector<std::string>& arguments) {
 void expect_bad_usage(const std::vector<std::string>& arguments,
                       const std::vector<std::string>& parts, const char* simd = nullptr) {
   SCOPED_TRACE(typed(arguments));
-  const Outcome outcome = run_mcnb(arguments, simd);
+  const ProgramOutcome outcome = run_mcnb(arguments, simd);
   EXPECT_EQ(outcome.status, kBadUsage);
   EXPECT_EQ(outcome.output, "");
   for (const std::string& part : parts) {
@@ -107,7 +54,7 @@ void expect_bad_usage(const std::vector<std::string>& arguments,
 
 TEST(Cli, HelpListsTheSubcommandsAndTheEnvironment) {
   for (const char* flag : {"--help", "-h"}) {
-    const Outcome outcome = run_mcnb({flag});
+    const ProgramOutcome outcome = run_mcnb({flag});
     EXPECT_EQ(outcome.status, kSuccess);
     EXPECT_EQ(outcome.errors, "");
     for (const char* part : {"Usage: mcnb ", "bench", "--version", "MCNB_SIMD"}) {
@@ -124,7 +71,7 @@ TEST(Cli, HelpNamesEverySimdTarget) {
 }
 
 TEST(Cli, HelpOfASubcommandListsItsOptions) {
-  const Outcome outcome = run_mcnb({"bench", "networks", "--help"});
+  const ProgramOutcome outcome = run_mcnb({"bench", "networks", "--help"});
   EXPECT_EQ(outcome.status, kSuccess);
   EXPECT_EQ(outcome.errors, "");
   for (const char* part : {"--users", "--features", "--width", "--arms", "--threads", "--seconds",
@@ -134,7 +81,7 @@ TEST(Cli, HelpOfASubcommandListsItsOptions) {
 }
 
 TEST(Cli, VersionIsOneLine) {
-  const Outcome outcome = run_mcnb({"--version"});
+  const ProgramOutcome outcome = run_mcnb({"--version"});
   EXPECT_EQ(outcome.status, kSuccess);
   EXPECT_EQ(outcome.output, MCNB_VERSION "\n");
   EXPECT_EQ(outcome.errors, "");
@@ -146,8 +93,8 @@ TEST(Cli, WithoutASubcommandAsksForOne) {
 }
 
 TEST(Cli, AnUnknownSubcommandIsBadUsage) {
-  expect_bad_usage({"nonsense"}, {"subcommand", "--help"});
-  expect_bad_usage({"bench", "nonsense"}, {"subcommand", "--help"});
+  expect_bad_usage({"nonsense"}, {"\"nonsense\"", "see mcnb --help"});
+  expect_bad_usage({"bench", "nonsense"}, {"\"nonsense\"", "see mcnb bench --help"});
 }
 
 TEST(Cli, AnUnknownOptionOrArgumentIsNamed) {
@@ -208,7 +155,7 @@ TEST(Cli, AnEmptySimdTargetMeansTheBest) {
   const TemporaryFolder folder;
   const std::string best = kernels::simd_targets().front();
   for (const char* simd : {static_cast<const char*>(nullptr), ""}) {
-    const Outcome outcome = run_mcnb(tiny_bench(folder.path()), simd);
+    const ProgramOutcome outcome = run_mcnb(tiny_bench(folder.path()), simd);
     EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
     EXPECT_NE(outcome.output.find(" threads, " + best + "\n"), std::string::npos) << outcome.output;
   }
@@ -221,7 +168,7 @@ TEST(Cli, EverySimdTargetRunsTheBenchmark) {
   for (const std::string& target : targets) {
     SCOPED_TRACE(target);
     const TemporaryFolder folder;
-    const Outcome outcome = run_mcnb(tiny_bench(folder / "results"), target.c_str());
+    const ProgramOutcome outcome = run_mcnb(tiny_bench(folder / "results"), target.c_str());
     EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
     EXPECT_NE(outcome.output.find(" threads, " + target + "\n"), std::string::npos)
         << outcome.output;
@@ -231,11 +178,25 @@ TEST(Cli, EverySimdTargetRunsTheBenchmark) {
   }
 }
 
+TEST(Cli, TheBreakdownOfARoundIsWritten) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome =
+      run_mcnb({"bench", "breakdown", "--users", "50", "--rounds", "2", "--meta-samples", "0,5",
+                "--experiment-rounds", "20", "--no-peer", "--output", folder.path().string()});
+  EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+  const std::string rounds = file_contents(folder / "bench-breakdown.csv");
+  EXPECT_TRUE(rounds.starts_with("users,meta_samples,who,")) << rounds;
+  EXPECT_NE(rounds.find("\n50,0,mcnb,"), std::string::npos) << rounds;
+  EXPECT_NE(rounds.find("\n50,5,mcnb,"), std::string::npos) << rounds;
+  const std::string experiments = file_contents(folder / "bench-experiments.csv");
+  EXPECT_NE(experiments.find("\nmcnb,20,"), std::string::npos) << experiments;
+}
+
 TEST(Cli, AResultThatCannotBeWrittenIsAFailureNamingTheFile) {
   const TemporaryFolder folder;
   put_file(folder / "taken", "a file, not a folder");
   const std::string taken = folder / "taken";
-  const Outcome outcome = run_mcnb(tiny_bench(taken));
+  const ProgramOutcome outcome = run_mcnb(tiny_bench(taken));
   EXPECT_EQ(outcome.status, kFailure);
   EXPECT_NE(outcome.errors.find("mcnb: " + taken), std::string::npos) << outcome.errors;
   EXPECT_EQ(file_contents(taken), "a file, not a folder");

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -22,20 +23,22 @@ struct ProgramOutcome {
   std::string errors;
 };
 
-// The real mcnb, running beside the test. `variables` replace those of the test ("PATH=").
+// The real mcnb, running beside the test. `variables` replace those of the test ("PATH=folder");
+// a name alone ("PATH") takes the variable away.
 class Program {
  public:
   explicit Program(std::vector<std::string> arguments, std::vector<std::string> variables = {}) {
     arguments.insert(arguments.begin(), MCNB_BINARY);
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      const std::string_view text = *variable;
-      const std::string_view name = text.substr(0, text.find('=') + 1);
-      const bool replaced = std::ranges::any_of(
-          variables, [&](const std::string& other) { return other.starts_with(name); });
-      if (!replaced) {
-        variables.emplace_back(text);
+      const auto same_name = [name = name_of(*variable)](const std::string& other) {
+        return name_of(other) == name;
+      };
+      if (std::ranges::none_of(variables, same_name)) {
+        variables.emplace_back(*variable);
       }
     }
+    std::erase_if(variables,
+                  [](const std::string& text) { return text.find('=') == std::string::npos; });
     posix_spawn_file_actions_t files;
     ::posix_spawn_file_actions_init(&files);
     const auto redirect = [&](int file, const std::string& path, int flags) {
@@ -63,6 +66,13 @@ class Program {
   // As Ctrl-C does.
   void interrupt() const { ::kill(process_, SIGINT); }
 
+  // False once it has ended; wait() still tells how.
+  bool is_running() const {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+  }
+
   ProgramOutcome wait() {
     int status = 0;
     if (::waitpid(process_, &status, 0) != process_) {
@@ -74,6 +84,10 @@ class Program {
   }
 
  private:
+  static std::string_view name_of(std::string_view variable) {
+    return variable.substr(0, variable.find('='));
+  }
+
   // Borrows the strings, as exec wants them: ended by a null pointer.
   static std::vector<char*> pointers_to(std::vector<std::string>& strings) {
     std::vector<char*> pointers;

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "mcnb/numeric/kernels.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 
@@ -81,9 +83,10 @@ TEST(Run, AnInterruptionLosesNoFinishedRun) {
         "--seeds", seeds,      "--set",  "items=0",  "--output", folder.path().string()};
   };
   Program program(arguments("100000"));
-  while (cell_count(folder.path()) < 2) {
+  while (cell_count(folder.path()) < 2 && program.is_running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  ASSERT_TRUE(program.is_running()) << program.wait().errors;
   program.interrupt();
   const ProgramOutcome outcome = program.wait();
   EXPECT_EQ(outcome.status, kInterrupted) << outcome.errors;
@@ -94,6 +97,67 @@ TEST(Run, AnInterruptionLosesNoFinishedRun) {
   const ProgramOutcome resumed = run_program(arguments("2"));
   EXPECT_EQ(resumed.status, 0);
   expect_parts(resumed.errors, {"2 of 2 runs kept"});
+}
+
+// M-CNB and a baseline, small enough to be run again and again.
+std::vector<std::string> mcnb_run(const std::filesystem::path& output, const std::string& seeds,
+                                  const std::string& threads) {
+  return {"run",      "--policy", "mcnb,linucb", "--rounds", "60",
+          "--seeds",  seeds,      "--threads",   threads,    "--set",
+          "users=20", "--set",    "items=50",    "--output", output.string()};
+}
+
+std::string curves_of(const std::filesystem::path& folder, const std::string& threads = "0",
+                      const std::vector<std::string>& variables = {}) {
+  const ProgramOutcome outcome = run_program(mcnb_run(folder, "2", threads), variables);
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  expect_parts(outcome.output, {"mcnb", "linucb"});
+  const std::string curves = file_contents(folder / "curves.csv");
+  EXPECT_NE(curves.find("mcnb"), std::string::npos) << curves;
+  return curves;
+}
+
+TEST(Run, AResumedExperimentWithMcnbEqualsAFreshOne) {
+  const TemporaryFolder folder;
+  const std::string fresh = curves_of(folder / "fresh");
+  run_program(mcnb_run(folder / "resumed", "1", "0"));
+  const ProgramOutcome resumed = run_program(mcnb_run(folder / "resumed", "2", "0"));
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  expect_parts(resumed.errors, {"2 of 4 runs kept"});
+  EXPECT_EQ(file_contents(folder / "resumed" / "curves.csv"), fresh);
+}
+
+TEST(Run, TheNumberOfThreadsDoesNotChangeTheCurvesOfMcnb) {
+  const TemporaryFolder folder;
+  const std::string one = curves_of(folder / "one", "1");
+  EXPECT_EQ(curves_of(folder / "two", "2"), one);
+}
+
+TEST(Run, AvxTargetsGiveTheSameCurves) {
+  const std::vector<std::string> targets = kernels::simd_targets();
+  for (const char* target : {"avx2", "avx512"}) {
+    if (std::ranges::count(targets, target) == 0) {
+      GTEST_SKIP() << "this machine has no " << target;
+    }
+  }
+  const TemporaryFolder folder;
+  const std::string narrow = curves_of(folder / "avx2", "0", {"MCNB_SIMD=avx2"});
+  EXPECT_EQ(curves_of(folder / "avx512", "0", {"MCNB_SIMD=avx512"}), narrow);
+}
+
+TEST(Run, APolicyThatDivergesIsNamedWithItsSeedAndWhatToChange) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome =
+      run_program({"run", "--policy", "mcnb:eta_1=900", "--rounds", "300", "--seeds", "1",
+                   "--first-seed", "7", "--threads", "1", "--set", "users=20", "--set", "items=50",
+                   "--output", folder.path().string()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.output, "");
+  expect_parts(outcome.errors, {"mcnb:eta_1=900, seed 7: ", "left the finite numbers"});
+  // Beyond the label, which names it too.
+  const std::size_t label = outcome.errors.find("eta_1");
+  ASSERT_NE(label, std::string::npos);
+  EXPECT_NE(outcome.errors.find("eta_1", label + 1), std::string::npos) << outcome.errors;
 }
 
 TEST(Run, RefusesBadInputWithNameRangeAndValue) {

@@ -1,33 +1,38 @@
-// A program of somebody who uses the installed mcnb: evaluates and trains the networks of three
-// users, and meets an error.
+// A program of somebody who uses the installed mcnb: lets a policy play a few rounds of its own,
+// and meets an error.
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <vector>
 
+#include "mcnb/bandit/policies.h"
 #include "mcnb/base/error.h"
-#include "mcnb/numeric/network_pool.h"
 #include "mcnb/numeric/ridge.h"
 
 namespace {
 
-bool networks_learn() {
-  const mcnb::NetworkShape shape{.inputs = 3, .width = 8};
-  mcnb::NetworkPool pool(shape, mcnb::random_network(shape, mcnb::Initialisation::kPaper, 1));
-  pool.add_users(3);
+// Three users, two arms; the first arm is the one to take.
+bool policy_plays() {
   mcnb::ThreadPool threads(2);
-  const std::vector<float> values{0.6F, 0.0F, 0.8F};
-  const std::vector<mcnb::Features> arms{{values}};
-  mcnb::Predictions before;
-  pool.predict(threads, arms, before);
-  const float start = before.row(0)[1];
-  const float reward = start + 1.0F;
-  const std::vector<mcnb::UserId> users{mcnb::UserId{1}};
-  pool.step(threads, users, {arms[0], reward}, 0.01F);
-  mcnb::Predictions after;
-  pool.predict(threads, arms, after);
-  std::printf("user 1: from %g to %g, towards %g\n", start, after.row(0)[1], reward);
-  return after.user_count() == 3 && std::isfinite(start) && after.row(0)[0] == start &&
-         std::abs(after.row(0)[1] - reward) < std::abs(start - reward);
+  const mcnb::PolicySetup setup{.inputs = 3, .users = 3, .seed = 1, .threads = &threads};
+  const std::unique_ptr<mcnb::Policy> policy =
+      mcnb::make_policy({.name = "mcnb", .options = {{"width", "8"}}, .label = "mcnb"}, setup);
+  const std::vector<float> good{0.6F, 0.0F, 0.8F};
+  const std::vector<float> bad{0.0F, 1.0F, 0.0F};
+  int taken = 0;
+  for (std::uint64_t t = 0; t < 60; ++t) {
+    const mcnb::UserId user{static_cast<std::uint32_t>(t % 3)};
+    mcnb::Round round{.id = mcnb::RoundId{t}, .arms = {}};
+    round.arms.push_back({.index = mcnb::ArmIndex{0}, .user = user, .features = {good}});
+    round.arms.push_back({.index = mcnb::ArmIndex{1}, .user = user, .features = {bad}});
+    const mcnb::ArmIndex arm = policy->choose(round);
+    const bool first = arm == mcnb::ArmIndex{0};
+    policy->learn(round.id, round.arms[first ? 0 : 1], first ? 1.0F : 0.0F);
+    taken += first ? 1 : 0;
+  }
+  std::printf("the good arm was taken %d times of 60\n", taken);
+  return policy->user_count() == 3 && taken >= 30;
 }
 
 bool ridge_learns() {
@@ -39,8 +44,7 @@ bool ridge_learns() {
 
 bool errors_are_caught() {
   try {
-    const mcnb::NetworkShape empty{.inputs = 0};
-    empty.validate();
+    mcnb::parse_policy("nobody");
     return false;
   } catch (const mcnb::Error& error) {
     std::puts(error.what());
@@ -50,4 +54,4 @@ bool errors_are_caught() {
 
 }  // namespace
 
-int main() { return networks_learn() && ridge_learns() && errors_are_caught() ? 0 : 1; }
+int main() { return policy_plays() && ridge_learns() && errors_are_caught() ? 0 : 1; }

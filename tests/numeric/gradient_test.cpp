@@ -105,6 +105,20 @@ TEST(GradientFactorsDeathTest, NeedAllParameters) {
   EXPECT_DEATH(find_gradient(shape, parameters, {x, 0}, factors), "match the network's shape");
 }
 
+TEST(GradientFactorsDeathTest, NeedFeaturesThatFitTheNetwork) {
+  const NetworkShape shape{.inputs = 4, .width = 3};
+  const std::vector<float> parameters(shape.parameter_count(), 0.5F);
+  const std::vector<float> x(5, 1.0F);
+  GradientFactors factors;
+  for (const Features& bad :
+       {Features{x, 0}, Features{{x.data(), 2}, 3}, Features{{x.data(), 1}, 4},
+        Features{{x.data(), 4}, 0xffffffffU}, Features{{}, 0}}) {
+    EXPECT_DEATH(find_gradient(shape, parameters, bad, factors), "the features fit the network");
+  }
+  find_gradient(shape, parameters, {{x.data(), 2}, 2}, factors);
+  EXPECT_TRUE(std::isfinite(factors.value));
+}
+
 TEST(GradientNorm, IsThatOfTheExplicitVector) {
   Rng rng(4, Stream::kTest);
   for (const NetworkShape& shape : plain::some_shapes(9)) {

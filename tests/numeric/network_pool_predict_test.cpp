@@ -231,6 +231,17 @@ TEST(NetworkPoolPredict, OfNoArmsOrNoUsersIsEmpty) {
   EXPECT_EQ(out.user_count(), 0U);
 }
 
+TEST(Predictions, OfAnAbsurdSizeAreRefusedAndChangeNothing) {
+  Predictions out;
+  out.resize(2, 3);
+  constexpr std::size_t kHuge = std::size_t{1} << 31;
+  plain::expect_error(ErrorKind::kLimit, std::to_string(kHuge) + " arms",
+                      [&] { out.resize(kHuge, kHuge); });
+  EXPECT_EQ(out.arm_count(), 2U);
+  EXPECT_EQ(out.user_count(), 3U);
+  EXPECT_EQ(out.row(1).size(), 3U);
+}
+
 TEST(NetworkPoolPredict, AvxTargetsAgreeBitForBit) {
   if (!plain::machine_has("avx512") || !plain::machine_has("avx2")) {
     GTEST_SKIP() << "this machine has no AVX-512, or no AVX2";

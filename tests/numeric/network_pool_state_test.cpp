@@ -260,6 +260,30 @@ TEST(NetworkPoolState, TablesOfUsersThatDoNotMatchTheNetworksAreRefused) {
   expect_refused(words, [](Fields& fields) { fields.distinct = ~std::uint64_t{0}; });
 }
 
+// Nobody could load it; the last good state is worth more.
+TEST(NetworkPoolState, ADivergedPoolIsNotSavedAndTheOldFileStays) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "pool";
+  ThreadPool threads(1);
+  NetworkPool pool = make_pool({.inputs = 3, .width = 4});
+  pool.save_file(path);
+  const std::string before = file_contents(path);
+  const std::vector<UserId> users = {user(5)};
+  const OwnFeatures x{{1.0F, 2.0F, 3.0F}};
+  const auto finite = [&] {
+    return std::ranges::all_of(pool.parameters(user(5)),
+                               [](float value) { return std::isfinite(value); });
+  };
+  ASSERT_TRUE(finite());
+  pool.step(threads, users, {x.view(), 1e38F}, 1e38F);
+  ASSERT_FALSE(finite());
+  expect_error(ErrorKind::kLimit, "user 5", [&] { save(pool); });
+  expect_error(ErrorKind::kLimit, "user 5", [&] { pool.save_file(path); });
+  EXPECT_EQ(file_contents(path), before);
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"pool"});
+  expect_same(NetworkPool::load_file(path), make_pool({.inputs = 3, .width = 4}));
+}
+
 // The count of users in the file says 2^32 - 16, but few follow: no memory is taken for them.
 TEST(NetworkPoolState, AHugeCountOfUsersIsRefusedWithoutHugeMemory) {
   const auto with_count = [](std::uint64_t users) {

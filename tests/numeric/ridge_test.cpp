@@ -35,9 +35,16 @@ struct Batch {
     return matrix().colPivHouseholderQr().solve(x.transpose() * rewards);
   }
   double uncertainty(std::span<const float> features) const {
-    const Eigen::VectorXd v =
-        Eigen::Map<const Eigen::VectorXf>(features.data(), x.cols()).cast<double>();
+    const Eigen::VectorXd v = vector_of(features);
     return std::sqrt(v.dot(matrix().colPivHouseholderQr().solve(v)));
+  }
+  double estimate(std::span<const float> features) const {
+    return vector_of(features).dot(weights());
+  }
+  static Eigen::VectorXd vector_of(std::span<const float> features) {
+    return Eigen::Map<const Eigen::VectorXf>(features.data(),
+                                             static_cast<Eigen::Index>(features.size()))
+        .cast<double>();
   }
 
   double lambda;
@@ -116,11 +123,7 @@ TEST(Ridge, MatchesADirectSolveOverHundredsOfSamples) {
           const std::vector<float> other = plain::draw(rng, dimension);
           const double expected = batch.uncertainty(other);
           EXPECT_NEAR(state.uncertainty(other), expected, 1e-9 * expected);
-          double estimate = 0.0;
-          for (std::size_t j = 0; j < dimension; ++j) {
-            estimate += other[j] * batch.weights()(static_cast<Eigen::Index>(j));
-          }
-          EXPECT_NEAR(state.estimate(other), estimate, 1e-9);
+          EXPECT_NEAR(state.estimate(other), batch.estimate(other), 1e-9);
         }
       }
       EXPECT_EQ(state.repair_count(), 0U);
@@ -192,6 +195,54 @@ TEST(Ridge, GuardComputesAnInverseThatDriftsAnew) {
     EXPECT_GT((batch.matrix() * unguarded - Eigen::MatrixXd::Identity(8, 8)).norm(), 1e-9)
         << lambda << ": no need for a guard";
   }
+}
+
+// Most directions are never seen, so M is badly conditioned and a fresh inverse drifts at once:
+// repairs must not come with every sample, and what the state says must stay right all the same.
+TEST(Ridge, GuardRepairsAtMostOnceInAsManySamplesAsDimensions) {
+  constexpr std::size_t kDimension = 20;
+  constexpr double kLambda = 1e-4;
+  Rng rng(7, Stream::kTest);
+  std::vector<std::vector<float>> basis;
+  for (int i = 0; i < 3; ++i) {
+    basis.push_back(plain::draw(rng, kDimension));
+  }
+  const auto draw_of_rank_three = [&] {
+    std::vector<float> x(kDimension, 0.0F);
+    for (const std::vector<float>& direction : basis) {
+      const auto factor = static_cast<float>(rng.normal());
+      for (std::size_t i = 0; i < kDimension; ++i) {
+        x[i] += factor * direction[i];
+      }
+    }
+    return x;
+  };
+  RidgeState state(kDimension, kLambda);
+  Batch batch(kDimension, kLambda);
+  std::uint64_t repairs = 0;
+  int last_repair = -static_cast<int>(kDimension);
+  for (int i = 0; i < 2000; ++i) {
+    const std::vector<float> x = draw_of_rank_three();
+    const double reward = rng.uniform();
+    state.add(x, reward);
+    batch.add(x, reward);
+    ASSERT_LE(state.repair_count(), repairs + 1);
+    if (state.repair_count() > repairs) {
+      ASSERT_GE(i - last_repair, static_cast<int>(kDimension));
+      repairs = state.repair_count();
+      last_repair = i;
+    }
+    if (i % 100 == 99) {
+      EXPECT_LT(relative_error(state.inverse(), batch.matrix().inverse()), 1e-6) << i;
+      EXPECT_LT(relative_error(state.weights(), batch.weights()), 1e-6) << i;
+      for (const std::vector<float>& other : {draw_of_rank_three(), plain::draw(rng, kDimension)}) {
+        const double expected = batch.uncertainty(other);
+        EXPECT_NEAR(state.uncertainty(other), expected, 1e-7 * expected) << i;
+        EXPECT_NEAR(state.estimate(other), batch.estimate(other), 1e-8) << i;
+      }
+    }
+  }
+  EXPECT_GT(repairs, 20U) << "no need to hold the guard back";
 }
 
 // Fewer samples than dimensions, so large that M, in double precision, is singular.
@@ -311,8 +362,9 @@ TEST(Ridge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     StateWriter writer(out, "test", {.kind = "ridge"});
     writer.write(fields.dimension);
     writer.write(fields.lambda);
-    writer.write(std::uint64_t{1});
-    writer.write(std::uint64_t{0});
+    writer.write(std::uint64_t{1});  // sample
+    writer.write(std::uint64_t{0});  // repairs
+    writer.write(std::uint64_t{1});  // sample since
     writer.write_bytes(fields.numbers.data(), fields.numbers.size() * sizeof(double));
     writer.finish();
     return load(out.str());

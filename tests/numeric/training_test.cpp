@@ -347,6 +347,22 @@ TEST(Training, OptionsThatMakeNoSenseAreRefused) {
 
 // ---- in the pool
 
+TEST(TrainingDeathTest, NeedsFeaturesThatFitTheNetwork) {
+  const NetworkShape shape{.inputs = 4, .width = 3};
+  std::vector<float> network(shape.parameter_count(), 0.5F);
+  const std::vector<float> x(5, 1.0F);
+  Rng rng(12, Stream::kTest);
+  TrainingScratch scratch;
+  for (const Optimiser optimiser : {Optimiser::kSgd, Optimiser::kAdam}) {
+    for (const Features& bad : {Features{x, 0}, Features{{x.data(), 2}, 3}, Features{{}, 0}}) {
+      const Sample sample{bad, 1.0F};
+      EXPECT_DEATH(
+          train_network(shape, network, {&sample, 1}, {.optimiser = optimiser}, rng, scratch),
+          "the features fit the network");
+    }
+  }
+}
+
 TEST(NetworkPoolTrain, TrainsOneUserLikeALoneNetwork) {
   Rng rng(10, Stream::kTest);
   const NetworkShape shape{.inputs = 6, .width = 20, .depth = 3};

@@ -1,0 +1,35 @@
+// What all the parts together are for: on users in groups with rewards that are not linear, M-CNB
+// has less regret than policies that do not know of groups, or of anything.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/runner.h"
+
+namespace mcnb {
+namespace {
+
+TEST(Regret, OfMcnbIsLessThanOfRandomChoiceAndOfOneLinearModelForAll) {
+  const EnvironmentSpec world{"synthetic",
+                              {{"users", "20"},
+                               {"clusters", "2"},
+                               {"features", "5"},
+                               {"items", "100"},
+                               {"reward", "network"}}};
+  std::map<std::string, double> regret;
+  RunControl control;
+  for (const PolicySpec& policy : parse_policies("mcnb,linucb,random")) {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+      regret[policy.name] += run_cell({world, policy, seed, 600}, control)->regret;
+    }
+  }
+  EXPECT_LT(regret["mcnb"], regret["random"]);
+  EXPECT_LT(regret["mcnb"], regret["linucb"]);
+}
+
+}  // namespace
+}  // namespace mcnb

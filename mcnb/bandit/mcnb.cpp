@@ -17,6 +17,8 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kMostPredictionsAtOnce = std::size_t{1} << 26;
+constexpr std::size_t kFetchAhead = 8;       // members
+constexpr std::size_t kUsersPerTurn = 8192;  // that one thread compares before it asks for more
 
 NetworkPool make_learners(const McnbOptions& options, const PolicySetup& setup) {
   check_mcnb_options(options);
@@ -190,8 +192,11 @@ Mcnb::Scored Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters
     // Arms are independent of each other.
     Stopwatch watch;
     learners_.predict(threads_, features, predictions_);
-    threads_.parallel_for(some.size(), 1, [&](std::size_t i, std::size_t) {
-      find_cluster(learner_of(round.arms[some[i]].user), predictions_.row(i), clusters[some[i]]);
+    const std::size_t arms_per_turn = kUsersPerTurn / learners_.user_count() + 1;
+    threads_.parallel_for(some.size(), arms_per_turn, [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) {
+        find_cluster(learner_of(round.arms[some[i]].user), predictions_.row(i), clusters[some[i]]);
+      }
     });
     seconds_.clustering += watch.lap();
     // A share of the arms has one scratch memory.
@@ -306,7 +311,9 @@ void Mcnb::draw_step(std::span<UserId> members, RoundId round, std::uint32_t pla
     sum += weight;
   };
   const RngFamily family(Rng(seed_, Stream::kMetaDraw, index(round), place));
-  for (const UserId member : members.first(taken)) {
+  for (std::size_t i = 0; i < taken; ++i) {
+    const UserId member = members[i];
+    histories_.fetch(members[std::min(i + kFetchAhead, taken - 1)]);
     const std::vector<std::uint32_t>& history = histories_.events(member);
     if (options_.meta_draw == MetaDraw::kOne) {
       const std::uint64_t drawn = family.member(index(member)).below(history.size());

@@ -7,6 +7,8 @@
 namespace mcnb {
 namespace {
 
+constexpr std::size_t kFetchAhead = 8;  // draws
+
 // a . b of two feature vectors, of which only what overlaps counts.
 float inner_product(const Features& a, const Features& b) {
   if (a.offset == b.offset && a.values.size() == b.values.size()) {
@@ -41,7 +43,9 @@ bool MetaLearner::gather(std::span<const Draw> draws, const Histories& histories
                          const Features* x, MetaScratch& scratch) const {
   scratch.draws.clear();
   bool one_block = true;
-  for (const Draw& draw : draws) {
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    const Draw& draw = draws[i];
+    histories.fetch(draws[std::min(i + kFetchAhead, draws.size() - 1)].event);
     const Sample sample = histories.sample(draw.event);
     const Features& at = sample.features;
     const float bias = shape_.biases ? 1.0F : 0.0F;

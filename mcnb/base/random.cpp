@@ -138,13 +138,15 @@ std::uint64_t Rng::below(std::uint64_t bound) {
   // Lemire's multiplication, with rejection of the few values that would favour some results.
   if (bound <= 0xffffffffULL) {
     const auto small = static_cast<std::uint32_t>(bound);
-    const std::uint32_t threshold = (0U - small) % small;
-    for (;;) {
-      const std::uint64_t product = std::uint64_t{bits32()} * small;
-      if (static_cast<std::uint32_t>(product) >= threshold) {
-        return product >> 32;
+    std::uint64_t product = std::uint64_t{bits32()} * small;
+    // The division is needed only in the rare case that a rejection is possible at all.
+    if (static_cast<std::uint32_t>(product) < small) {
+      const std::uint32_t threshold = (0U - small) % small;
+      while (static_cast<std::uint32_t>(product) < threshold) {
+        product = std::uint64_t{bits32()} * small;
       }
     }
+    return product >> 32;
   }
   const std::uint64_t threshold = (0ULL - bound) % bound;
   for (;;) {

@@ -12,6 +12,7 @@
 
 #include "bench/limits.h"
 #include "bench/peer.h"
+#include "bench/report.h"
 #include "mcnb/bandit/mcnb.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
@@ -25,7 +26,6 @@ constexpr std::uint32_t kWidth = 100;
 constexpr std::uint32_t kArms = 10;
 constexpr int kEventsAtFirst = 5;  // of every user, as in the peer
 constexpr std::uint64_t kWarmUpRounds = 3;
-constexpr std::uint64_t kMostPeerUsers = 100'000;  // more take it many minutes
 
 // Seconds a round, by part.
 struct Parts {
@@ -185,16 +185,11 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
 
 PeerTimings time_peer(const std::string& python, const BreakdownOptions& options) {
   PeerTimings timings;
-  std::vector<std::uint64_t> users;
-  for (const std::uint64_t count : options.users) {
-    if (count <= kMostPeerUsers) {
-      users.push_back(count);
-    }
-  }
+  const std::vector<std::uint64_t> users = at_most(options.peer_users, options.users);
   if (users.empty()) {
     return timings;
   }
-  fmt::print(stderr, "timing the same round in PyTorch, up to {} users ...\n", kMostPeerUsers);
+  fmt::print(stderr, "timing the same round in PyTorch, up to {} users ...\n", options.peer_users);
   const std::vector<std::string> arguments{"--users",        joined(users),
                                            "--meta-samples", joined(options.meta_samples),
                                            "--threads",      std::to_string(options.threads)};
@@ -211,12 +206,6 @@ PeerTimings time_peer(const std::string& python, const BreakdownOptions& options
   return timings;
 }
 
-std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
-std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
-std::string exact(double value) { return fmt::format("{:.6g}", value); }
-std::string gibibytes(std::size_t bytes) {
-  return fmt::format("{:.3f} GiB", static_cast<double>(bytes) / 0x1p30);
-}
 std::string samples_text(std::uint64_t samples) {
   return samples == 0 ? "all" : std::to_string(samples);
 }
@@ -275,6 +264,7 @@ void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>&
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-breakdown.csv";
   write_text_file(path, csv.csv());
   fmt::print("\ntable: {}\n", path.string());
+  std::fflush(stdout);
 }
 
 // What the round computes, by the book: the chosen arm's cluster and estimate after one step of the
@@ -375,25 +365,19 @@ void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
       std::filesystem::path(options.output) / "bench-experiments.csv";
   write_text_file(path, table.csv());
   fmt::print("\ntable: {}\n", path.string());
+  std::fflush(stdout);
 }
 
 void check_options(const BreakdownOptions& options) {
-  const auto within = [](const char* name, std::uint64_t value, std::uint64_t low,
-                         std::uint64_t high) {
-    if (value < low || value > high) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
-    }
-  };
   for (const std::uint64_t users : options.users) {
-    within("users", users, 1, 100'000'000);
+    require_within("users", users, 1, 100'000'000);
   }
   for (const std::uint64_t samples : options.meta_samples) {
-    within("meta-samples", samples, 0, 1'000'000'000);
+    require_within("meta-samples", samples, 0, 1'000'000'000);
   }
-  within("threads", options.threads, 1, ThreadPool::kMaxThreads);
-  within("rounds", options.rounds, 1, 1'000'000);
-  within("experiment-rounds", options.experiment_rounds, 0, 10'000'000);
+  require_within("threads", options.threads, 1, ThreadPool::kMaxThreads);
+  require_within("rounds", options.rounds, 1, 1'000'000);
+  require_within("experiment-rounds", options.experiment_rounds, 0, 10'000'000);
 }
 
 }  // namespace

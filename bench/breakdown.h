@@ -13,6 +13,7 @@ struct BreakdownOptions {
   std::uint64_t rounds = 30;                 // timed, for every case
   std::uint64_t experiment_rounds = 10'000;  // of preset `experiments`; 0 leaves it out
   bool peer = true;
+  std::uint64_t peer_users = 20'000;  // PyTorch is timed up to so many: more take it many minutes
   std::string output = "results";
 };
 

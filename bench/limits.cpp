@@ -71,14 +71,12 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
 
 namespace mcnb::bench {
 
@@ -129,15 +127,6 @@ void ReadStream::read_once() {
   threads_.parallel_for(count_, kFloatsPerTurn, [&](std::size_t begin, std::size_t end) {
     sink.store(HWY_DYNAMIC_DISPATCH(SumUp)(data_ + begin, end - begin), std::memory_order_relaxed);
   });
-}
-
-void make_output_folder(const std::string& folder) {
-  if (folder.empty()) {
-    throw Error(ErrorKind::kUsage, "--output: expected the name of a folder, got \"\"");
-  }
-  const std::filesystem::path probe = std::filesystem::path(folder) / "probe";
-  write_text_file(probe, "");
-  std::filesystem::remove(probe);
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "mcnb/base/thread_pool.h"
 
@@ -29,10 +28,6 @@ class ReadStream {
   float* data_;
   std::size_t count_;
 };
-
-// Makes the folder for results, before time is spent on them. Throws Error (kUsage) for no name,
-// (kSystem) where it cannot be made or written to.
-void make_output_folder(const std::string& folder);
 
 // The most memory that this program has held so far, in bytes.
 std::size_t peak_memory();

@@ -11,6 +11,7 @@
 
 #include "bench/limits.h"
 #include "bench/peer.h"
+#include "bench/report.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
 #include "mcnb/numeric/network_pool.h"
@@ -139,8 +140,12 @@ PeerTimings time_peer(const NetworkBenchOptions& options) {
     return {};
   }
   PeerTimings timings;
-  fmt::print(stderr, "timing PyTorch's fastest formulation ...\n");
-  const std::vector<std::string> arguments{"--users",    joined(options.users),
+  fmt::print(stderr, "timing PyTorch, up to {} users ...\n", options.peer_users);
+  const std::vector<std::uint64_t> users = at_most(options.peer_users, options.users);
+  if (users.empty()) {
+    return {};
+  }
+  const std::vector<std::string> arguments{"--users",    joined(users),
                                            "--features", joined(options.features),
                                            "--width",    std::to_string(options.width),
                                            "--arms",     std::to_string(options.arms),
@@ -157,32 +162,21 @@ PeerTimings time_peer(const NetworkBenchOptions& options) {
 }
 
 void check_options(const NetworkBenchOptions& options) {
-  const auto within = [](const char* name, std::uint64_t value, std::uint64_t low,
-                         std::uint64_t high) {
-    if (value < low || value > high) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("--{}: expected {} to {}, got {}", name, low, high, value));
-    }
-  };
   for (const std::uint64_t users : options.users) {
-    within("users", users, 1, 1'000'000'000);
+    require_within("users", users, 1, 1'000'000'000);
   }
   for (const std::uint64_t features : options.features) {
-    within("features", features, 1, 100'000);
+    require_within("features", features, 1, 100'000);
   }
-  within("width", options.width, 1, NetworkShape::kMaxWidth);
-  within("arms", options.arms, 1, 10'000);
-  within("threads", options.threads, 1, ThreadPool::kMaxThreads);
+  require_within("width", options.width, 1, NetworkShape::kMaxWidth);
+  require_within("arms", options.arms, 1, 10'000);
+  require_within("threads", options.threads, 1, ThreadPool::kMaxThreads);
   if (!(options.seconds > 0.0) || options.seconds > 3600.0) {
     throw Error(
         ErrorKind::kUsage,
         fmt::format("--seconds: expected more than 0, at most 3600, got {}", options.seconds));
   }
 }
-
-std::string milliseconds(double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); }
-std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
-std::string exact(double value) { return fmt::format("{:.6g}", value); }
 
 std::string features_text(const Case& which) {
   return fmt::format("{}{}", which.features, which.blocks ? " block" : "");
@@ -366,6 +360,7 @@ void bench_networks(const NetworkBenchOptions& options) {
   print_ours(options, timings);
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-networks.csv";
   write_text_file(path, csv_table(options, timings, {}).csv());
+  std::fflush(stdout);
   if (options.peer) {
     const PeerTimings peer = time_peer(options);
     print_peer(timings, peer);

@@ -12,8 +12,9 @@ struct NetworkBenchOptions {
   std::uint64_t width = 100;
   std::uint64_t arms = 10;
   std::uint64_t threads = 2;
-  double seconds = 1.0;  // per case, for each of the things timed
-  bool peer = true;      // also time PyTorch, where it is installed
+  double seconds = 1.0;               // per case, for each of the things timed
+  bool peer = true;                   // also time PyTorch, where it is installed
+  std::uint64_t peer_users = 20'000;  // it is timed up to so many: more take it many minutes
   std::string output = "results";
 };
 

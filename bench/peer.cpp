@@ -67,14 +67,6 @@ std::vector<std::string> split(const std::string& line) {
 
 }  // namespace
 
-std::string joined(const std::vector<std::uint64_t>& numbers) {
-  std::string text;
-  for (const std::uint64_t number : numbers) {
-    text += (text.empty() ? "" : ",") + std::to_string(number);
-  }
-  return text;
-}
-
 std::string find_python_with_torch() {
   for (const char* python : {"/usr/bin/python3", "python3"}) {
     if (run_program({python, "-c", "import torch"}, true).status == 0) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,8 +23,5 @@ std::vector<PeerRow> run_peer(const std::string& python, const std::string& scri
                               const std::vector<std::string>& arguments,
                               const std::vector<std::string>& texts,
                               const std::vector<std::string>& numbers);
-
-// "1,2,3", as the peers read lists.
-std::string joined(const std::vector<std::uint64_t>& numbers);
 
 }  // namespace mcnb::bench

@@ -213,3 +213,15 @@ def step_users_first(x, r: float, eta: float, w1, w2, width: int, gemm: bool,
         else:
             a.addcmul_(column, g.view(1, -1))
         b.view(-1, width).addcmul_(h.view(-1, width), e)
+
+
+@torch.jit.script
+def predict_users_first(x, w1, w2, out, width: int, first: int, last: int):
+    """Chunks [first, last): w1 [C,d,c*m], w2 [C,c*m], order (user, unit); out [C,K,c]."""
+    z = torch.empty([x.size(0), w1.size(2)])
+    zv = z.view(x.size(0), -1, width)
+    for i in range(first, last):
+        torch.mm(x, w1[i], out=z)
+        z.relu_()
+        z.mul_(w2[i])
+        torch.sum(zv, [2], out=out[i])

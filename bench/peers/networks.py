@@ -18,7 +18,7 @@ import torch
 
 import common
 from blocks import block_cases
-from common import Candidate, step_users_first, unit
+from common import Candidate, predict_users_first, step_users_first, unit
 
 ETA = common.ETA
 
@@ -27,20 +27,8 @@ ETA = common.ETA
 
 
 @torch.jit.script
-def predict_users_first(x, w1, w2, out, width: int, first: int, last: int):
-    """Chunks [first, last): w1 [C,d,c*m], w2 [C,c*m], order (user, unit); out [C,K,c]."""
-    z = torch.empty([x.size(0), w1.size(2)])
-    zv = z.view(x.size(0), -1, width)
-    for i in range(first, last):
-        torch.mm(x, w1[i], out=z)
-        z.relu_()
-        z.mul_(w2[i])
-        torch.sum(zv, [2], out=out[i])
-
-
-@torch.jit.script
 def predict_units_first(x, w1, w2, out, width: int, first: int, last: int):
-    """As above with the order (unit, user): the sum runs over rows."""
+    """As predict_users_first, with the order (unit, user): the sum runs over rows."""
     z = torch.empty([x.size(0), w1.size(2)])
     zv = z.view(x.size(0), width, -1)
     for i in range(first, last):
@@ -71,7 +59,7 @@ def chunked(w1, w2, size, units_first):
 def chunk_sizes(n, arms, width, features):
     """Chunk sizes to try; one of them just fits the small-matrix kernels of OpenBLAS."""
     small = max(1, 1000000 // (arms * width * features))
-    sizes = {25, 50, 64, 100, 256, 1024, 4096, small}
+    sizes = {64, 100, 256, small}
     return [c for c in sorted(sizes) if c <= n] or [n]
 
 

@@ -26,22 +26,11 @@ import time
 import torch
 
 import common
+from common import predict_users_first
 
 CHUNKS = (50, 100)
 NU, S, DELTA, EXPLORATION = 5, 1.0, 0.1, 1.0
 ETA_USER, ETA_META = 1e-3, 0.05  # a small user rate keeps the cluster size; cost is the same
-
-
-@torch.jit.script
-def predict(x, w1, w2, out, width: int, first: int, last: int):
-    """f of the users of chunks [first, last) at all arms; out [C,K,c]."""
-    z = torch.empty([x.size(0), w1.size(2)])
-    zv = z.view(x.size(0), -1, width)
-    for i in range(first, last):
-        torch.mm(x, w1[i], out=z)
-        z.relu_()
-        z.mul_(w2[i])
-        torch.sum(zv, [2], out=out[i])
 
 
 @torch.jit.script
@@ -168,7 +157,7 @@ class Bandit:
         w1 = self.users1.view(self.chunks, self.d, -1)
         w2 = self.users2.view(self.chunks, -1)
         parts = self.workers.threads
-        self.workers.run(predict, [(x, w1, w2, self.out, self.m, *s)
+        self.workers.run(predict_users_first, [(x, w1, w2, self.out, self.m, *s)
                                    for s in common.spread(self.chunks, parts)])
         return self.out.transpose(0, 1).reshape(self.arms, -1)[:, :self.n]
 

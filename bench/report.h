@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What the benchmarks' options and tables have in common.
+namespace mcnb::bench {
+
+// Throws Error (kUsage) naming the flag unless the value is in its range.
+void require_within(const char* flag, std::uint64_t value, std::uint64_t low, std::uint64_t high);
+
+// Makes the folder for results, before time is spent on them. Throws Error (kUsage) for no name,
+// (kSystem) where it cannot be made or written to.
+void make_output_folder(const std::string& folder);
+
+std::string milliseconds(double seconds);                       // "1.234 ms"
+std::string percent(double share);                              // "12 %"
+std::string gibibytes(std::size_t bytes);                       // "0.123 GiB"
+std::string exact(double value);                                // for machines
+std::string joined(const std::vector<std::uint64_t>& numbers);  // "1,2,3", as the peers read lists
+
+std::vector<std::uint64_t> at_most(std::uint64_t limit, const std::vector<std::uint64_t>& numbers);
+
+}  // namespace mcnb::bench

@@ -15,35 +15,35 @@ CLI::Validator not_negative() {
           ""};
 }
 
+template <class Value>
+CLI::Option* add_count(CLI::App* command, const char* flag, Value& value, const char* help) {
+  return command->add_option(flag, value, help)
+      ->delimiter(',')
+      ->check(not_negative())
+      ->capture_default_str();
+}
+
+// What all benchmarks have.
+template <class Options>
+void add_common_flags(CLI::App* command, const std::shared_ptr<Options>& options) {
+  add_count(command, "--threads", options->threads, "Threads, ours and the peer's");
+  command->add_flag_callback(
+      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
+  add_count(command, "--peer-users", options->peer_users, "PyTorch is timed up to so many users");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+}
+
 void add_networks(CLI::App& bench) {
   auto options = std::make_shared<bench::NetworkBenchOptions>();
   CLI::App* command = bench.add_subcommand(
       "networks", "Evaluate and train many networks; compare with the machine and with PyTorch");
-  command->add_option("--users", options->users, "Numbers of networks")
-      ->delimiter(',')
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--features", options->features, "Numbers of features")
-      ->delimiter(',')
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--width", options->width, "Hidden units")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--arms", options->arms, "Arms of a round")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads, ours and the peer's")
-      ->check(not_negative())
-      ->capture_default_str();
+  add_count(command, "--users", options->users, "Numbers of networks");
+  add_count(command, "--features", options->features, "Numbers of features");
+  add_count(command, "--width", options->width, "Hidden units");
+  add_count(command, "--arms", options->arms, "Arms of a round");
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
-  command->add_flag_callback(
-      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
-  command->add_option("--peer-users", options->peer_users, "PyTorch is timed up to so many users")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  add_common_flags(command, options);
   command->callback([options] { bench::bench_networks(*options); });
 }
 
@@ -51,31 +51,12 @@ void add_breakdown(CLI::App& bench) {
   auto options = std::make_shared<bench::BreakdownOptions>();
   CLI::App* command = bench.add_subcommand(
       "breakdown", "Time the parts of a round of M-CNB, beside the paper and PyTorch");
-  command->add_option("--users", options->users, "Numbers of users")
-      ->delimiter(',')
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--meta-samples", options->meta_samples, "Members that adapt; 0: all")
-      ->delimiter(',')
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads, ours and the peer's")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--rounds", options->rounds, "Rounds timed in every case")
-      ->check(not_negative())
-      ->capture_default_str();
-  command
-      ->add_option("--experiment-rounds", options->experiment_rounds,
-                   "Rounds of preset experiments; 0 leaves it out")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_flag_callback(
-      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
-  command->add_option("--peer-users", options->peer_users, "PyTorch is timed up to so many users")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  add_count(command, "--users", options->users, "Numbers of users");
+  add_count(command, "--meta-samples", options->meta_samples, "Members that adapt; 0: all");
+  add_count(command, "--rounds", options->rounds, "Rounds timed in every case");
+  add_count(command, "--experiment-rounds", options->experiment_rounds,
+            "Rounds of preset experiments; 0 leaves it out");
+  add_common_flags(command, options);
   command->callback([options] { bench::bench_breakdown(*options); });
 }
 

@@ -41,7 +41,7 @@ struct Score {
   double estimate = 0.0;         // expected reward
   double meta_bonus = 0.0;       // uncertainty of the shared model at this arm
   double user_bonus = 0.0;       // uncertainty because little is known of the user
-  std::size_t cluster_size = 1;  // users that the estimate draws on
+  std::size_t cluster_size = 1;  // users (or groups that act as one) the estimate draws on
   bool considered = true;        // false where pre-selection left the arm out: never chosen
 };
 

@@ -1,5 +1,3 @@
-#include "mcnb/bandit/linucb.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <unordered_map>
 
 #include "mcnb/bandit/feature_blocks.h"
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
 #include "mcnb/base/check.h"
 #include "mcnb/numeric/ridge.h"
@@ -40,6 +39,14 @@ LinUcbOptions parse(const OptionValues& values) {
   return options;
 }
 
+// LinUCB: a ridge regression for all users together, or one for each user, made when the user first
+// gets data. Scores an arm by x.w + alpha sqrt(x^T M^-1 x * log(1 + t)). t is 1 + the rewards
+// learned so far, of all users, start data not counted: with immediate feedback the number of the
+// round, from 1, so that the bonus is never zero for want of a logarithm.
+//
+// Feature blocks must be equal or disjoint. Then M is block diagonal, and each block has a ridge
+// state of its own: an arm costs the square of its own features, not of the whole vector. Blocks
+// that overlap in part are refused (Error, kInput), as are blocks of more than 16,384 features.
 class LinUcb final : public Policy {
  public:
   LinUcb(const LinUcbOptions& options, const PolicySetup& setup)
@@ -189,17 +196,21 @@ class LinUcb final : public Policy {
   std::vector<RidgeState> states_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> make_linucb(const OptionValues& options, const PolicySetup& setup) {
-  check(setup.threads != nullptr, "a policy has threads to run on");
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
   return std::make_unique<LinUcb>(parse(options), setup);
 }
 
-std::vector<OptionHelp> linucb_option_help() { return option_table().help(); }
+}  // namespace
 
-OptionValues resolve_linucb_options(const OptionValues& options) {
-  return option_table().values(parse(options));
+PolicyKind linucb_policy() {
+  return {.name = "linucb",
+          .help = "ridge regression with upper confidence bounds, for all users or for each",
+          .paper =
+              "Li, Chu, Langford, Schapire: A Contextual-Bandit Approach to Personalized News "
+              "Article Recommendation, WWW 2010",
+          .options = [] { return option_table().help(); },
+          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
+          .build = build};
 }
 
 }  // namespace mcnb

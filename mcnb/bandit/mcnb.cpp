@@ -485,9 +485,4 @@ void Mcnb::load(StateReader& reader) {
   std::ranges::copy(theta, meta_.parameters().begin());
 }
 
-std::unique_ptr<Policy> make_mcnb(const OptionValues& values, const PolicySetup& setup) {
-  check(setup.threads != nullptr, "a policy has threads");
-  return std::make_unique<Mcnb>(parse_mcnb_options(values), setup);
-}
-
 }  // namespace mcnb

@@ -165,6 +165,4 @@ class Mcnb : public Policy {
   TrainingScratch training_scratch_;
 };
 
-std::unique_ptr<Policy> make_mcnb(const OptionValues& values, const PolicySetup& setup);
-
 }  // namespace mcnb

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/base/error.h"
 
 namespace mcnb {
@@ -133,6 +134,18 @@ std::vector<OptionHelp> mcnb_option_help() {
     all.push_back(std::move(option));
   }
   return all;
+}
+
+PolicyKind mcnb_policy() {
+  return {.name = "mcnb",
+          .help = "meta clustering of neural bandits: a network per user, and one that adapts",
+          .paper = "Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024",
+          .options = mcnb_option_help,
+          .resolve = resolve_mcnb_options,
+          .build = [](const OptionValues& options,
+                      const PolicySetup& setup) -> std::unique_ptr<Policy> {
+            return std::make_unique<Mcnb>(parse_mcnb_options(options), setup);
+          }};
 }
 
 }  // namespace mcnb

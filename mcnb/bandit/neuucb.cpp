@@ -1,5 +1,3 @@
-#include "mcnb/bandit/neuucb.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "mcnb/bandit/confidence_matrix.h"
 #include "mcnb/bandit/history.h"
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -115,6 +114,18 @@ ConfidenceMatrix make_matrix(const NeuUcbOptions& options, const NetworkShape& s
           whole ? ConfidenceMatrix::Form::kWhole : ConfidenceMatrix::Form::kDiagonal};
 }
 
+// NeuUCB-ONE: one network for all users. Scores an arm by f(x) + alpha sqrt(g^T Z^-1 g), where g is
+// the gradient of f at x and Z = lambda I + the sum of g g^T over the arms whose rewards were
+// learned, each g as it was when its reward came (feedback may be late, and a round without any
+// has taught nothing). Start data count as such arms.
+//
+// training = replay: after every so many rewards the network is trained on all samples, in random
+// order, from where it stands, with a fresh optimiser. training = online: one gradient step on each
+// sample as it comes.
+//
+// Z is kept whole up to 3,500 parameters and by its diagonal beyond. Arms cost time in proportion
+// to their own features, not to the whole vector that a block is part of (with a whole Z: to its
+// square, and learning touches all of Z).
 class NeuUcbOne final : public Policy {
  public:
   NeuUcbOne(const NeuUcbOptions& options, const PolicySetup& setup)
@@ -277,17 +288,19 @@ class NeuUcbOne final : public Policy {
   TrainingScratch training_scratch_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> make_neuucb_one(const OptionValues& options, const PolicySetup& setup) {
-  check(setup.threads != nullptr, "a policy has threads to run on");
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
   return std::make_unique<NeuUcbOne>(parse(options), setup);
 }
 
-std::vector<OptionHelp> neuucb_option_help() { return option_table().help(); }
+}  // namespace
 
-OptionValues resolve_neuucb_options(const OptionValues& options) {
-  return option_table().values(parse(options));
+PolicyKind neuucb_one_policy() {
+  return {.name = "neuucb-one",
+          .help = "one neural network for all users, with upper confidence bounds",
+          .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020",
+          .options = [] { return option_table().help(); },
+          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
+          .build = build};
 }
 
 }  // namespace mcnb

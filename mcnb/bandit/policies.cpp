@@ -6,34 +6,19 @@
 #include <array>
 #include <utility>
 
-#include "mcnb/bandit/linucb.h"
-#include "mcnb/bandit/mcnb.h"
-#include "mcnb/bandit/neuucb.h"
-#include "mcnb/bandit/random_policy.h"
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 
 namespace mcnb {
 namespace {
 
-struct Entry {
-  const char* name;
-  const char* help;
-  std::vector<OptionHelp> (*options)();
-  OptionValues (*resolve)(const OptionValues& options);  // throws Error (kUsage)
-  std::unique_ptr<Policy> (*build)(const OptionValues& options, const PolicySetup& setup);
-};
-
-// Every policy there is: one line each.
-constexpr std::array kPolicies{
-    Entry{"linucb", "ridge regression with upper confidence bounds, for all users or for each",
-          linucb_option_help, resolve_linucb_options, make_linucb},
-    Entry{"mcnb", "meta clustering of neural bandits: a network per user, and one that adapts",
-          mcnb_option_help, resolve_mcnb_options, make_mcnb},
-    Entry{"neuucb-one", "one neural network for all users, with upper confidence bounds",
-          neuucb_option_help, resolve_neuucb_options, make_neuucb_one},
-    Entry{"random", "chooses uniformly, learns nothing", random_policy_option_help,
-          resolve_random_policy_options, make_random_policy},
+// In the order of their names.
+const std::array kPolicies{
+    linucb_policy(),
+    mcnb_policy(),
+    neuucb_one_policy(),
+    random_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
@@ -46,24 +31,24 @@ constexpr std::uint64_t kMostOptions = 1 << 12;
       fmt::format("policy \"{}\": {}; expected name or name:option=value:option=value", text, why));
 }
 
-const Entry& find_entry(const std::string& name) {
+const PolicyKind& find_kind(const std::string& name) {
   std::string known;
-  for (const Entry& entry : kPolicies) {
-    if (entry.name == name) {
-      return entry;
+  for (const PolicyKind& kind : kPolicies) {
+    if (kind.name == name) {
+      return kind;
     }
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
   }
   throw Error(ErrorKind::kUsage, fmt::format("policy \"{}\": expected one of {}", name, known));
 }
 
 // Runs `action`; an error of it comes back with the policy's name in front.
 template <class Action>
-auto naming(const Entry& entry, Action action) {
+auto naming(const PolicyKind& kind, Action action) {
   try {
     return action();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("policy {}: {}", entry.name, error.what()));
+    throw Error(error.kind(), fmt::format("policy {}: {}", kind.name, error.what()));
   }
 }
 
@@ -141,28 +126,28 @@ PolicySpec parse_policy(const std::string& text) {
       refuse_text(text, fmt::format("option {} is given twice", name));
     }
   }
-  const Entry& entry = find_entry(spec.name);
-  naming(entry, [&] { entry.resolve(spec.options); });
+  const PolicyKind& kind = find_kind(spec.name);
+  naming(kind, [&] { kind.resolve(spec.options); });
   return spec;
 }
 
 OptionValues resolved_options(const PolicySpec& spec) {
-  const Entry& entry = find_entry(spec.name);
-  return naming(entry, [&] { return entry.resolve(spec.options); });
+  const PolicyKind& kind = find_kind(spec.name);
+  return naming(kind, [&] { return kind.resolve(spec.options); });
 }
 
 std::vector<PolicyHelp> policy_help() {
   std::vector<PolicyHelp> all;
-  for (const Entry& entry : kPolicies) {
-    all.push_back({entry.name, entry.help, entry.options()});
+  for (const PolicyKind& kind : kPolicies) {
+    all.push_back({kind.name, kind.help, kind.paper, kind.options()});
   }
   return all;
 }
 
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup) {
   check(setup.threads != nullptr, "a policy has threads to run on");
-  const Entry& entry = find_entry(spec.name);
-  return naming(entry, [&] { return entry.build(spec.options, setup); });
+  const PolicyKind& kind = find_kind(spec.name);
+  return naming(kind, [&] { return kind.build(spec.options, setup); });
 }
 
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,

@@ -23,6 +23,7 @@ OptionValues resolved_options(const PolicySpec& spec);
 struct PolicyHelp {
   std::string name;
   std::string help;
+  std::string paper;
   std::vector<OptionHelp> options;
 };
 std::vector<PolicyHelp> policy_help();

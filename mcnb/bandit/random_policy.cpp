@@ -1,11 +1,12 @@
-#include "mcnb/bandit/random_policy.h"
-
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
 #include "mcnb/base/random.h"
 
 namespace mcnb {
 namespace {
 
+// Chooses uniformly, and learns nothing: what every other policy has to beat. The draws are
+// addressed by the seed and the round's id.
 class RandomPolicy final : public Policy {
  public:
   explicit RandomPolicy(const PolicySetup& setup)
@@ -46,20 +47,27 @@ class RandomPolicy final : public Policy {
   std::uint64_t seed_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> make_random_policy(const OptionValues& options, const PolicySetup& setup) {
-  resolve_random_policy_options(options);
-  return std::make_unique<RandomPolicy>(setup);
-}
-
-std::vector<OptionHelp> random_policy_option_help() { return {}; }
-
-OptionValues resolve_random_policy_options(const OptionValues& options) {
+OptionValues resolve(const OptionValues& options) {
   if (!options.empty()) {
     refuse_option(options.begin()->first, "no options", options.begin()->second);
   }
   return {};
+}
+
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
+  resolve(options);
+  return std::make_unique<RandomPolicy>(setup);
+}
+
+}  // namespace
+
+PolicyKind random_policy() {
+  return {.name = "random",
+          .help = "chooses uniformly, learns nothing",
+          .paper = "none",
+          .options = [] { return std::vector<OptionHelp>(); },
+          .resolve = resolve,
+          .build = build};
 }
 
 }  // namespace mcnb

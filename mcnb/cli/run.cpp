@@ -226,6 +226,9 @@ template <class Entry>
 void print_entries(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     fmt::print("{}: {}\n", entry.name, entry.help);
+    if constexpr (requires { entry.paper; }) {
+      fmt::print("paper: {}\n", entry.paper);
+    }
     if (!entry.options.empty()) {
       Table table({"option", "expected", "default", "meaning"});
       for (const OptionHelp& option : entry.options) {

@@ -67,7 +67,7 @@ std::vector<PolicySpec> parse_policies(const std::string& text) {
 
 std::vector<PolicyHelp> experiment_policy_help() {
   std::vector<PolicyHelp> all = policy_help();
-  all.push_back({kOracle, "knows the expected rewards and chooses the best arm", {}});
+  all.push_back({kOracle, "knows the expected rewards and chooses the best arm", "none", {}});
   return all;
 }
 

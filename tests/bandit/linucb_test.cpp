@@ -1,4 +1,4 @@
-#include "mcnb/bandit/linucb.h"
+#include "mcnb/bandit/policy_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ void expect_matches_textbook(const World& world, bool each, double lambda) {
   SCOPED_TRACE(testing::Message() << (world.blocks ? "blocks" : "dense") << ", "
                                   << (each ? "each" : "one") << ", lambda " << lambda);
   ThreadPool threads(2);
-  const auto policy = make_linucb(
+  const auto policy = linucb_policy().build(
       {{"users", each ? "each" : "one"}, {"alpha", "0.3"}, {"lambda", number_text(lambda)}},
       cases::setup_of(world, threads));
   PlainLinUcb textbook(world, lambda, 0.3, each);
@@ -107,7 +107,8 @@ TEST(LinUcb, ChoosesAsTheTextbookDoesOnBlocksOfALongVector) {
 TEST(LinUcb, ExploresInTheFirstRound) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = make_linucb({{"alpha", "2"}, {"lambda", "4"}}, setup_of(world, threads));
+  const auto policy =
+      linucb_policy().build({{"alpha", "2"}, {"lambda", "4"}}, setup_of(world, threads));
   const OwnRound own = cases::draw_round(world, 0);
   for (const Score& score : policy->scores(own.round)) {
     EXPECT_EQ(score.estimate, 0.0);
@@ -127,7 +128,7 @@ TEST(LinUcb, OneStateLearnsForAllUsersAndEachForItself) {
   }
   for (const bool each : {false, true}) {
     const auto policy =
-        make_linucb({{"users", each ? "each" : "one"}}, cases::setup_of(world, threads));
+        linucb_policy().build({{"users", each ? "each" : "one"}}, cases::setup_of(world, threads));
     policy->learn(RoundId{0}, arm, 1.0F);
     const Score score = policy->scores(other)[0];
     EXPECT_EQ(score.estimate == 0.0, each);
@@ -140,7 +141,7 @@ TEST(LinUcb, OneStateLearnsForAllUsersAndEachForItself) {
 TEST(LinUcb, GivesTiesToTheLowestIndex) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = make_linucb({{"alpha", "0"}}, cases::setup_of(world, threads));
+  const auto policy = linucb_policy().build({{"alpha", "0"}}, cases::setup_of(world, threads));
   EXPECT_EQ(policy->choose(cases::draw_round(world, 0).round), ArmIndex{0});
   OwnRound own = cases::draw_round(world, 1);
   policy->learn(RoundId{1}, own.arm(ArmIndex{3}), 1.0F);
@@ -153,7 +154,7 @@ TEST(LinUcb, GivesTiesToTheLowestIndex) {
 TEST(LinUcb, RefusesBlocksThatOverlapInPart) {
   ThreadPool threads(1);
   const World world{.features = 20, .arms = 1};
-  const auto policy = make_linucb({}, cases::setup_of(world, threads));
+  const auto policy = linucb_policy().build({}, cases::setup_of(world, threads));
   const std::vector<float> values(20, 0.1F);
   const auto arm = [&](std::uint32_t index, std::uint32_t offset, std::size_t count) {
     return Arm{.index = ArmIndex{index}, .features = {{values.data(), count}, offset}};
@@ -193,7 +194,7 @@ TEST(LinUcb, RefusesBlocksThatOverlapInPart) {
 TEST(LinUcb, RefusesBlocksThatAreTooLong) {
   ThreadPool threads(1);
   const World world{.features = 16'385};
-  const auto policy = make_linucb({}, cases::setup_of(world, threads));
+  const auto policy = linucb_policy().build({}, cases::setup_of(world, threads));
   const OwnRound own = cases::draw_round(world, 0);
   expect_error(ErrorKind::kInput, "16385 features", [&] { policy->choose(own.round); });
   expect_error(ErrorKind::kInput, "16385 features",
@@ -203,7 +204,7 @@ TEST(LinUcb, RefusesBlocksThatAreTooLong) {
 TEST(LinUcb, ALongVectorCostsOnlyItsBlocks) {
   ThreadPool threads(1);
   const World world{.features = 4, .arms = 500, .users = 500, .blocks = true};
-  const auto policy = make_linucb({{"users", "each"}}, cases::setup_of(world, threads));
+  const auto policy = linucb_policy().build({{"users", "each"}}, cases::setup_of(world, threads));
   const std::size_t empty = policy->memory_bytes();
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 40);
@@ -214,9 +215,9 @@ TEST(LinUcb, ALongVectorCostsOnlyItsBlocks) {
 TEST(LinUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& words) {
-    expect_error(ErrorKind::kUsage, words, [&] { resolve_linucb_options({{name, value}}); });
+    expect_error(ErrorKind::kUsage, words, [&] { linucb_policy().resolve({{name, value}}); });
     expect_error(ErrorKind::kUsage, "\"" + value + "\"", [&] {
-      resolve_linucb_options({{name, value}});
+      linucb_policy().resolve({{name, value}});
     });
   };
   refused("lambda", "0", "option lambda: expected a number in [1e-06, 1");
@@ -225,7 +226,7 @@ TEST(LinUcb, OptionsOutOfRangeAreRefused) {
   refused("alpha", "nan", "option alpha");
   refused("users", "two", "option users: expected one | each");
   refused("gamma", "gamma", "expected one of the options lambda, alpha, users");
-  EXPECT_EQ(linucb_option_help().size(), 3U);
+  EXPECT_EQ(linucb_policy().options().size(), 3U);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "mcnb/bandit/neuucb.h"
+#include "mcnb/bandit/policy_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ void expect_matches_textbook(const Case& what) {
                                   << (what.online ? ", online" : ", replay"));
   ThreadPool threads(2);
   const PolicySetup setup = cases::setup_of(what.world, threads);
-  const auto policy = make_neuucb_one(what.options(), setup);
+  const auto policy = neuucb_one_policy().build(what.options(), setup);
   PlainNeuUcb textbook(what, setup.seed);
   const OwnRound start = cases::draw_start(what.world);
   for (const Arm& arm : start.round.arms) {
@@ -183,7 +183,7 @@ TEST(NeuUcb, TrainsByItsSchedule) {
                                 {"train_every_later", "25"},
                                 {"train_steps", "7"},
                                 {"stop_loss", "0"}};
-  const auto policy = make_neuucb_one(options, cases::setup_of(world, threads));
+  const auto policy = neuucb_one_policy().build(options, cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.start(*policy);
   EXPECT_EQ(policy->steps().training, 0U);  // start data are no rounds
@@ -203,8 +203,8 @@ TEST(NeuUcb, TrainsByItsSchedule) {
 TEST(NeuUcb, OnlineTakesOneStepASample) {
   const World world;
   ThreadPool threads(1);
-  const auto policy =
-      make_neuucb_one({{"training", "online"}, {"width", "4"}}, cases::setup_of(world, threads));
+  const auto policy = neuucb_one_policy().build({{"training", "online"}, {"width", "4"}},
+                                                cases::setup_of(world, threads));
   const std::size_t memory = policy->memory_bytes();
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.start(*policy);
@@ -217,7 +217,8 @@ TEST(NeuUcb, KeepsTheWholeMatrixUpTo3500Parameters) {
   ThreadPool threads(1);
   const auto memory = [&](std::uint32_t inputs, const std::string& matrix) {
     const World world{.features = inputs};
-    return make_neuucb_one({{"matrix", matrix}, {"width", "100"}}, cases::setup_of(world, threads))
+    return neuucb_one_policy()
+        .build({{"matrix", matrix}, {"width", "100"}}, cases::setup_of(world, threads))
         ->memory_bytes();
   };
   EXPECT_EQ(memory(34, "auto"), memory(34, "full"));      // 3,500 parameters
@@ -226,22 +227,22 @@ TEST(NeuUcb, KeepsTheWholeMatrixUpTo3500Parameters) {
   const World large{.features = 300};
   expect_error(ErrorKind::kUsage, "option matrix: expected auto or diagonal for a network of 30100",
                [&] {
-                 make_neuucb_one({{"matrix", "full"}}, cases::setup_of(large, threads));
+                 neuucb_one_policy().build({{"matrix", "full"}}, cases::setup_of(large, threads));
                });
 }
 
 TEST(NeuUcb, GivesTiesToTheLowestIndex) {
   const World world;
   ThreadPool threads(2);
-  const auto policy = make_neuucb_one({{"width", "10"}}, cases::setup_of(world, threads));
+  const auto policy = neuucb_one_policy().build({{"width", "10"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 0);
   for (Arm& arm : own.round.arms) {
     arm.features = own.round.arms[0].features;
   }
   EXPECT_EQ(policy->choose(own.round), ArmIndex{0});
   const auto symmetric =  // f = 0 everywhere
-      make_neuucb_one({{"width", "10"}, {"initialisation", "symmetric"}, {"alpha", "0"}},
-                      cases::setup_of(world, threads));
+      neuucb_one_policy().build({{"width", "10"}, {"initialisation", "symmetric"}, {"alpha", "0"}},
+                                cases::setup_of(world, threads));
   EXPECT_EQ(symmetric->choose(cases::draw_round(world, 1).round), ArmIndex{0});
 }
 
@@ -249,8 +250,8 @@ TEST(NeuUcb, AHistoryLimitBoundsItsMemory) {
   const World world;
   ThreadPool threads(1);
   const auto policy =
-      make_neuucb_one({{"width", "4"}, {"history_limit", "20"}, {"train_steps", "20"}},
-                      cases::setup_of(world, threads));
+      neuucb_one_policy().build({{"width", "4"}, {"history_limit", "20"}, {"train_steps", "20"}},
+                                cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 100);
   const std::size_t memory = policy->memory_bytes();
@@ -261,7 +262,7 @@ TEST(NeuUcb, AHistoryLimitBoundsItsMemory) {
 TEST(NeuUcb, RefusesFeaturesTooLargeForTheNetwork) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = make_neuucb_one({{"width", "50"}}, cases::setup_of(world, threads));
+  const auto policy = neuucb_one_policy().build({{"width", "50"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 4);
   std::ranges::fill(own.features[1], 3e38F);
   const std::string before = cases::saved(*policy);
@@ -281,10 +282,10 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& expected) {
     expect_error(ErrorKind::kUsage, "option " + name + ": expected " + expected, [&] {
-      resolve_neuucb_options({{name, value}});
+      neuucb_one_policy().resolve({{name, value}});
     });
     expect_error(ErrorKind::kUsage, ", got \"" + value + "\"", [&] {
-      resolve_neuucb_options({{name, value}});
+      neuucb_one_policy().resolve({{name, value}});
     });
   };
   refused("alpha", "-1", "a number in [0, ");
@@ -303,7 +304,7 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   refused("biases", "maybe", "yes or no");
   refused("nu", "nu", "one of the options alpha, lambda, matrix");
   expect_error(ErrorKind::kUsage, "option width: expected an even number", [] {
-    resolve_neuucb_options({{"width", "5"}, {"initialisation", "symmetric"}});
+    neuucb_one_policy().resolve({{"width", "5"}, {"initialisation", "symmetric"}});
   });
 }
 

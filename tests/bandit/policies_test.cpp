@@ -326,8 +326,7 @@ TEST(PolicyFiles, AreRefusedWhereAnythingDiffers) {
   refused("policy: the file was saved with \"linucb\", asked for is \"random\"", "random", setup);
   refused("option alpha: the file was saved with \"0.5\", asked for is \"0.25\"",
           "linucb:alpha=0.25", setup);
-  refused("option alpha: the file was saved with \"0.5\", asked for is \"", "linucb",
-          setup);
+  refused("option alpha: the file was saved with \"0.5\", asked for is \"", "linucb", setup);
   refused("option users: the file was saved with \"one\", asked for is \"each\"",
           "linucb:alpha=0.5:users=each", setup);
   PolicySetup other = setup;

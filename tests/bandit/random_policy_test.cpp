@@ -1,4 +1,4 @@
-#include "mcnb/bandit/random_policy.h"
+#include "mcnb/bandit/policy_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using cases::World;
 TEST(RandomPolicy, ChoosesEveryArmEquallyOften) {
   const World world{.arms = 5};
   ThreadPool threads(1);
-  const auto policy = make_random_policy({}, cases::setup_of(world, threads));
+  const auto policy = random_policy().build({}, cases::setup_of(world, threads));
   cases::OwnRound own = cases::draw_round(world, 0);
   std::vector<double> counts(world.arms, 0.0);
   constexpr std::uint64_t kRounds = 20'000;
@@ -32,10 +32,10 @@ TEST(RandomPolicy, DependsOnSeedAndRoundAlone) {
   const World world{.arms = 50};
   ThreadPool threads(1);
   PolicySetup setup = cases::setup_of(world, threads);
-  const auto first = make_random_policy({}, setup);
-  const auto second = make_random_policy({}, setup);
+  const auto first = random_policy().build({}, setup);
+  const auto second = random_policy().build({}, setup);
   setup.seed = 8;
-  const auto other = make_random_policy({}, setup);
+  const auto other = random_policy().build({}, setup);
   std::size_t same = 0;
   for (std::uint64_t id = 0; id < 100; ++id) {
     const cases::OwnRound own = cases::draw_round(world, id);
@@ -49,9 +49,9 @@ TEST(RandomPolicy, DependsOnSeedAndRoundAlone) {
 }
 
 TEST(RandomPolicy, HasNoOptions) {
-  EXPECT_TRUE(random_policy_option_help().empty());
+  EXPECT_TRUE(random_policy().options().empty());
   plain::expect_error(ErrorKind::kUsage, "option alpha: expected no options, got \"1\"", [] {
-    resolve_random_policy_options({{"alpha", "1"}});
+    random_policy().resolve({{"alpha", "1"}});
   });
 }
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mcnb/bandit/policy.h"
+
+namespace mcnb {
+
+// A policy as people choose it: what it is called, where it comes from, and how it is made.
+struct PolicyKind {
+  const char* name;
+  const char* help;
+  const char* paper;  // authors, title, where and when
+  std::vector<OptionHelp> (*options)();
+  // Every option with its value, given or not. Throws Error (kUsage) as `build` would, but for what
+  // depends on the setup.
+  OptionValues (*resolve)(const OptionValues& options);
+  std::unique_ptr<Policy> (*build)(const OptionValues& options, const PolicySetup& setup);
+};
+
+// Every policy there is, each defined in its own file, where its rules are told.
+PolicyKind linucb_policy();
+PolicyKind mcnb_policy();
+PolicyKind neuucb_one_policy();
+PolicyKind random_policy();
+
+}  // namespace mcnb

@@ -32,11 +32,6 @@ void LinearUsers::check_start(UserId user, const Sample& sample) const {
   blocks_.check(sample.features, [&] { return fmt::format("start of user {}", index(user)); });
 }
 
-std::optional<std::uint32_t> LinearUsers::row(UserId user) const {
-  const auto found = row_of_.find(static_cast<std::uint32_t>(user));
-  return found == row_of_.end() ? std::nullopt : std::optional(found->second);
-}
-
 const LinearState* LinearUsers::find(UserId user) const {
   const std::optional<std::uint32_t> place = row(user);
   return place ? &rows_[*place].state : nullptr;
@@ -47,20 +42,12 @@ std::uint64_t LinearUsers::sample_count(UserId user) const {
   return state == nullptr ? 0 : state->sample_count();
 }
 
-std::uint32_t LinearUsers::row_to_change(UserId user) {
-  const auto next = static_cast<std::uint32_t>(rows_.size());
-  const auto [found, is_new] = row_of_.emplace(static_cast<std::uint32_t>(user), next);
-  if (is_new) {
-    known_.push_back(user);
+std::uint32_t LinearUsers::add(UserId user, const Features& features, double reward) {
+  const std::uint32_t block = blocks_.find_or_add(features);
+  const std::uint32_t row = known_.meet(user);
+  if (row == rows_.size()) {
     rows_.push_back({LinearState(lambda_), {}});
   }
-  return found->second;
-}
-
-std::uint32_t LinearUsers::add(UserId user, const Features& features, double reward) {
-  check(index(user) < count(), "a sample is of a user there is");
-  const std::uint32_t block = blocks_.find_or_add(features);
-  const std::uint32_t row = row_to_change(user);
   LinearState& state = rows_[row].state;
   const bool is_new = state.find(block) == nullptr;
   state.add(block, features.values, reward);
@@ -99,6 +86,16 @@ double LinearUsers::distance(UserId a, UserId b) const {
     return only == nullptr ? 0.0 : std::sqrt(only->squared_norm());
   }
   return std::sqrt(first->squared_distance(*second));
+}
+
+double LinearUsers::squared_distance(std::uint32_t row, std::uint32_t other_row) const {
+  if (weights_.size() == 1) {  // slots are rows: no need to ask the states
+    const std::size_t length = weights_[0].values.size() / rows_.size();
+    const std::span<const double> all(weights_[0].values);
+    return mcnb::squared_distance(all.subspan(row * length, length),
+                                  all.subspan(other_row * length, length));
+  }
+  return rows_[row].state.squared_distance(rows_[other_row].state);
 }
 
 void LinearUsers::squared_distances(const LinearState& from, std::vector<double>& squares) const {
@@ -141,10 +138,8 @@ RidgePrediction LinearUsers::predict(const LinearState* state, const Features& f
 }
 
 std::size_t LinearUsers::memory_bytes() const {
-  std::size_t bytes = sizeof *this + blocks_.memory_bytes() +
-                      row_of_.size() * (2 * sizeof(std::uint32_t) + sizeof(void*)) +
-                      row_of_.bucket_count() * sizeof(void*) +
-                      known_.capacity() * sizeof known_[0] + rows_.capacity() * sizeof rows_[0] +
+  std::size_t bytes = sizeof *this - sizeof known_ + known_.memory_bytes() +
+                      blocks_.memory_bytes() + rows_.capacity() * sizeof rows_[0] +
                       weights_.capacity() * sizeof weights_[0];
   for (const Row& row : rows_) {
     bytes +=
@@ -158,27 +153,20 @@ std::size_t LinearUsers::memory_bytes() const {
 }
 
 void LinearUsers::save(StateWriter& writer) const {
-  count_.save(writer);
+  known_.save(writer);
   blocks_.save(writer);
-  writer.write_all(known_);
   for (const Row& row : rows_) {
     row.state.save(writer);
   }
 }
 
 void LinearUsers::load(StateReader& reader) {
-  count_.load(reader);
+  known_.load(reader);
   blocks_.load(reader, shape_);
-  known_ = reader.read_all<UserId>(count());
-  row_of_.clear();
   rows_.clear();
   weights_.clear();
   const std::vector<std::uint32_t> lengths = block_lengths();
-  for (std::uint32_t row = 0; row < known_.size(); ++row) {
-    if (index(known_[row]) >= count() ||
-        !row_of_.emplace(static_cast<std::uint32_t>(known_[row]), row).second) {
-      reader.fail("a linear state belongs to nobody");
-    }
+  for (std::uint32_t row = 0; row < known_.count(); ++row) {
     rows_.push_back({LinearState(lambda_), {}});
     LinearState& state = rows_.back().state;
     state.load(reader, lengths);

@@ -6,13 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "mcnb/bandit/feature_blocks.h"
+#include "mcnb/bandit/known_users.h"
 #include "mcnb/bandit/linear_state.h"
 #include "mcnb/bandit/policy.h"
-#include "mcnb/bandit/user_count.h"
 #include "mcnb/base/thread_pool.h"
 
 namespace mcnb {
@@ -23,17 +22,17 @@ namespace mcnb {
 // state of its own: an arm costs the square of its own features, not of the whole vector. Blocks
 // that overlap in part are refused (Error, kInput), as are blocks of more than 16,384 features.
 //
-// A user's state is made with its first sample; users without samples cost nothing. Those with
-// samples are the known users, each with a row: rows count from 0 in the order of the first
-// samples, and never change. All weights of a block lie together, so that comparing one user with
-// all others reads memory from front to back.
+// A user's state is made with its first sample, when the user becomes known (known_users.h). All
+// weights of a block lie together, so that comparing one user with all others reads memory from
+// front to back.
 class LinearUsers {
  public:
   LinearUsers(std::size_t users, std::uint32_t inputs, double lambda)
-      : count_(users), shape_{.inputs = inputs}, lambda_(lambda) {}
+      : known_(users), shape_{.inputs = inputs}, lambda_(lambda) {}
 
-  std::size_t count() const { return count_.count(); }
-  void add_users(std::size_t count) { count_.add(count); }
+  std::size_t count() const { return known_.user_count(); }
+  void add_users(std::size_t count) { known_.add_users(count); }
+  const KnownUsers& known() const { return known_; }
   double lambda() const { return lambda_; }
   const FeatureBlocks& blocks() const { return blocks_; }
 
@@ -52,12 +51,14 @@ class LinearUsers {
   std::uint64_t sample_count(UserId user) const;
 
   std::size_t known_count() const { return rows_.size(); }
-  std::optional<std::uint32_t> row(UserId user) const;
-  UserId user(std::uint32_t row) const { return known_[row]; }
+  std::optional<std::uint32_t> row(UserId user) const { return known_.row(user); }
+  UserId user(std::uint32_t row) const { return known_.user(row); }
   const LinearState& state(std::uint32_t row) const { return rows_[row].state; }
 
   // ||w_a - w_b||; a block that one of them lacks counts as w = 0.
   double distance(UserId a, UserId b) const;
+  // The same of two known users, squared.
+  double squared_distance(std::uint32_t row, std::uint32_t other_row) const;
   // The same to every known user, into squares[row], squared: out of one pass over the weights of
   // every block. The bits of `distance`, before the root.
   void squared_distances(const LinearState& from, std::vector<double>& squares) const;
@@ -82,17 +83,14 @@ class LinearUsers {
     std::vector<double> values;
   };
 
-  std::uint32_t row_to_change(UserId user);
   void make_slot(std::uint32_t row, std::size_t place);
   void copy_weights(std::uint32_t row, std::size_t place);
   std::vector<std::uint32_t> block_lengths() const;
 
-  UserCount count_;
+  KnownUsers known_;
   NetworkShape shape_;
   double lambda_;
   FeatureBlocks blocks_;
-  std::unordered_map<std::uint32_t, std::uint32_t> row_of_;  // by user
-  std::vector<UserId> known_;                                // by row
   std::vector<Row> rows_;
   std::vector<BlockWeights> weights_;  // by block
 };

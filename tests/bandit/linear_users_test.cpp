@@ -163,9 +163,11 @@ TEST(LinearUsers, DistancesAreThoseOfTheWholeWeights) {
         EXPECT_NEAR(fixture.users.distance(UserId{a}, UserId{b}), expected, 1e-11);
       }
       if (const LinearState* state = fixture.users.find(UserId{a})) {
+        const std::uint32_t own_row = *fixture.users.row(UserId{a});
         fixture.users.squared_distances(*state, squares);
         ASSERT_EQ(squares.size(), fixture.users.known_count());
         for (std::uint32_t row = 0; row < squares.size(); ++row) {
+          EXPECT_EQ(fixture.users.squared_distance(own_row, row), squares[row]);
           const UserId other = fixture.users.user(row);
           EXPECT_EQ(std::sqrt(squares[row]), fixture.users.distance(UserId{a}, other));
         }
@@ -184,6 +186,33 @@ TEST(LinearUsers, DistancesFollowEverySample) {
   fixture.users.squared_distances(*fixture.users.find(UserId{1}), after);
   for (std::uint32_t row = 0; row < before.size(); ++row) {
     EXPECT_EQ(before[row] == after[row], fixture.users.user(row) != UserId{2});
+  }
+}
+
+TEST(KnownUsers, KnowTheEndsOfTheUnknown) {
+  Rng rng(20, Stream::kTest);
+  KnownUsers users(10);
+  std::vector<bool> known(10, false);
+  for (int i = 0; i < 200; ++i) {
+    if (rng.chance(0.1)) {
+      users.add_users(2);
+      known.resize(known.size() + 2, false);
+    }
+    const auto user = static_cast<std::uint32_t>(rng.below(known.size()));
+    users.meet(UserId{user});
+    known[user] = true;
+    std::vector<std::uint32_t> unknown;
+    for (std::uint32_t other = 0; other < known.size(); ++other) {
+      if (!known[other]) {
+        unknown.push_back(other);
+      }
+    }
+    ASSERT_EQ(users.lowest_unknown().has_value(), !unknown.empty());
+    ASSERT_EQ(users.highest_unknown().has_value(), !unknown.empty());
+    if (!unknown.empty()) {
+      ASSERT_EQ(*users.lowest_unknown(), UserId{unknown.front()});
+      ASSERT_EQ(*users.highest_unknown(), UserId{unknown.back()});
+    }
   }
 }
 
@@ -331,12 +360,12 @@ TEST(LinearUsers, StatesThatNobodyWouldHaveSavedAreRefused) {
     std::ostringstream out;
     StateWriter writer(out, "users", {.kind = "test"});
     writer.write(std::uint64_t{4});  // users
+    writer.write_all(saved.known);
     writer.write(std::uint64_t{2});  // blocks
     for (const std::uint32_t offset : {0U, 2U}) {
       writer.write(offset);
       writer.write(std::uint32_t{2});
     }
-    writer.write_all(saved.known);
     for (std::size_t i = 0; i < saved.known.size(); ++i) {
       writer.write(std::uint64_t{2});
       for (const std::uint32_t block : {0U, saved.second_block}) {

@@ -123,8 +123,10 @@ void CutGraph::mark(std::uint32_t a, std::uint32_t b) {
       marks_.resize(from + std::size_t{1});
     }
     std::vector<Word>& row = marks_[from];
-    if (row.size() <= to / kBits) {
-      row.resize(to / kBits + 1);
+    if (const std::size_t needed = to / kBits + 1; row.size() < needed) {
+      // Doubling, as vectors do, would double the memory of a large graph.
+      row.reserve(std::min(words_for(node_count()), needed + needed / 4));
+      row.resize(needed);
     }
     row[to / kBits] |= bit_of(to);
   }

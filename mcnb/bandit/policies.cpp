@@ -15,10 +15,7 @@ namespace {
 
 // In the order of their names.
 const std::array kPolicies{
-    linucb_policy(),
-    mcnb_policy(),
-    neuucb_one_policy(),
-    random_policy(),
+    club_policy(), linucb_policy(), mcnb_policy(), neuucb_one_policy(), random_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};

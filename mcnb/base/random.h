@@ -35,6 +35,7 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kUserGraph = 20,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

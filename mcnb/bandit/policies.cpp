@@ -15,6 +15,7 @@ namespace {
 
 // In the order of their names.
 const std::array kPolicies{
+    kernelucb_policy(),
     linucb_policy(),
     mcnb_policy(),
     neuucb_one_policy(),

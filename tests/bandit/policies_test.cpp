@@ -20,6 +20,8 @@ using plain::expect_error;
 // Policies to hold to the contract of policy.h: every one there is, small, and its other ways.
 std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
+      "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
+      "kernelucb:history_limit=25",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
       "mcnb:width=10:depth=3:preset=algorithm",
@@ -95,7 +97,7 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of linucb, mcnb, neuucb-one, random",
+    expect_error(ErrorKind::kUsage, "expected one of kernelucb, linucb, mcnb, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

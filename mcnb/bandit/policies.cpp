@@ -20,6 +20,7 @@ const std::array kPolicies{
     mcnb_policy(),
     neuucb_one_policy(),
     random_policy(),
+    sclub_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};

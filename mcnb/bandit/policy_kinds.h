@@ -25,5 +25,6 @@ PolicyKind linucb_policy();
 PolicyKind mcnb_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();
+PolicyKind sclub_policy();
 
 }  // namespace mcnb

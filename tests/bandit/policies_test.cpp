@@ -31,6 +31,8 @@ std::vector<std::string> every_policy() {
       "neuucb-one:width=10:train_steps=40:matrix=diagonal:history_limit=15",
       "neuucb-one:width=6:depth=3:biases=yes:training=online",
       "random",
+      "sclub:alpha_w=0.4:lambda=0.1:alpha=1",
+      "sclub:alpha_w=3:alpha_p=0.1",
   };
   std::set<std::string> met;
   for (const std::string& text : all) {
@@ -97,7 +99,8 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of kernelucb, linucb, mcnb, neuucb-one, random",
+    expect_error(ErrorKind::kUsage,
+                 "expected one of kernelucb, linucb, mcnb, neuucb-one, random, sclub",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

@@ -38,6 +38,7 @@ struct Settings {
 struct Happened {
   int splits_by_weights = 0;
   int splits_by_shares = 0;
+  int splits_of_rare_users = 0;  // among them: only a member that came more often differs
   int merges = 0;
   int chains = 0;           // rounds with more than one merge
   std::size_t largest = 1;  // that was merged into another
@@ -45,6 +46,7 @@ struct Happened {
   void add(const Happened& other) {
     splits_by_weights += other.splits_by_weights;
     splits_by_shares += other.splits_by_shares;
+    splits_of_rare_users += other.splits_of_rare_users;
     merges += other.merges;
     chains += other.chains;
     largest = std::max(largest, other.largest);
@@ -182,13 +184,16 @@ class PlainSclub {
       ++happened_.splits_by_weights;
       return true;
     }
+    bool more = false;
+    bool less = false;
     for (const std::uint32_t other : cluster.members) {
       if (std::abs(share(user) - share(other)) > 2.0 * settings_.alpha_p * plain_width(time_)) {
-        ++happened_.splits_by_shares;
-        return true;
+        (share(user) > share(other) ? more : less) = true;
       }
     }
-    return false;
+    happened_.splits_by_shares += more || less ? 1 : 0;
+    happened_.splits_of_rare_users += less && !more ? 1 : 0;
+    return more || less;
   }
 
   bool can_merge(const Cluster& a, const Cluster& b) const {
@@ -330,10 +335,13 @@ TEST(Sclub, DoesWhatItsTwinDoesOnBlocksWithUsersOfTheirOwn) {
 }
 
 TEST(Sclub, DoesWhatItsTwinDoesWhereUsersComeUnequallyOften) {
-  const Happened happened = expect_matches_twin({.users = 40, .groups = 1, .skew = 3.0},
-                                                {.alpha_w = 3.0, .alpha_p = 0.2}, {.late = true});
-  EXPECT_GT(happened.splits_by_shares, 20);
-  EXPECT_GT(happened.merges, 20);
+  const Happened happened = expect_matches_twin({.users = 20, .groups = 1, .skew = 1.5},
+                                                {.alpha_w = 1.5, .alpha_p = 0.05}, {.late = true});
+  EXPECT_GT(happened.splits_by_shares, 100);
+  EXPECT_GT(happened.splits_of_rare_users, 2);
+  EXPECT_GT(happened.merges, 100);
+  EXPECT_GT(happened.chains, 2);
+  EXPECT_GT(happened.largest, 2U);
 }
 
 TEST(Sclub, DoesWhatItsTwinDoesWithoutStartDataAndWithNewUsers) {

@@ -15,7 +15,8 @@ namespace {
 
 // In the order of their names.
 const std::array kPolicies{
-    club_policy(), linucb_policy(), mcnb_policy(), neuucb_one_policy(), random_policy(),
+    club_policy(),       kernelucb_policy(), linucb_policy(), mcnb_policy(),
+    neuucb_one_policy(), random_policy(),    sclub_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};

@@ -21,9 +21,11 @@ struct PolicyKind {
 
 // Every policy there is, each defined in its own file, where its rules are told.
 PolicyKind club_policy();
+PolicyKind kernelucb_policy();
 PolicyKind linucb_policy();
 PolicyKind mcnb_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();
+PolicyKind sclub_policy();
 
 }  // namespace mcnb

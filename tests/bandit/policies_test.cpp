@@ -22,6 +22,8 @@ std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
       "club:alpha_2=0.2:lambda=0.1",
       "club:alpha_2=0.3:graph=random",
+      "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
+      "kernelucb:history_limit=25",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
       "mcnb:width=10:depth=3:preset=algorithm",
@@ -31,6 +33,8 @@ std::vector<std::string> every_policy() {
       "neuucb-one:width=10:train_steps=40:matrix=diagonal:history_limit=15",
       "neuucb-one:width=6:depth=3:biases=yes:training=online",
       "random",
+      "sclub:alpha_w=0.4:lambda=0.1:alpha=1",
+      "sclub:alpha_w=3:alpha_p=0.1",
   };
   std::set<std::string> met;
   for (const std::string& text : all) {
@@ -96,9 +100,12 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 }
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
+  std::string known;
+  for (const PolicyHelp& help : policy_help()) {
+    known += (known.empty() ? "expected one of " : ", ") + help.name;
+  }
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of club, linucb, mcnb, neuucb-one, random",
-                 [&] { parse_policy(text); });
+    expect_error(ErrorKind::kUsage, known, [&] { parse_policy(text); });
   }
   ThreadPool threads(1);
   expect_error(ErrorKind::kUsage, "policy \"clob\": expected one of",

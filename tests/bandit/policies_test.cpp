@@ -22,6 +22,8 @@ std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
       "club:alpha_2=0.2:lambda=0.1",
       "club:alpha_2=0.3:graph=random",
+      "cofiba:alpha=0.05:item_groups=4",
+      "cofiba:alpha=0.5",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
       "mcnb:width=10:depth=3:preset=algorithm",
@@ -97,7 +99,8 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of club, linucb, mcnb, neuucb-one, random",
+    expect_error(ErrorKind::kUsage,
+                 "expected one of club, cofiba, linucb, mcnb, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

@@ -13,11 +13,14 @@ namespace {
 
 constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
 
+enum class Items { kAuto, kGroups };
+
 struct CofibaOptions {
   double lambda = 1.0;
   double alpha = 0.1;
   double alpha_2 = 1.0;
-  std::uint64_t item_groups = 200;
+  Items items = Items::kAuto;
+  std::uint64_t item_groups = 20;
 };
 
 OptionTable<CofibaOptions> option_table() {
@@ -26,8 +29,10 @@ OptionTable<CofibaOptions> option_table() {
       .number("alpha", &CofibaOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .number("alpha_2", &CofibaOptions::alpha_2, {0.0, 1e6},
               "the same when users are compared, as a multiple of alpha")
+      .choice("items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
+              "what stands for an item: its id where there are at most 1,000, or always groups")
       .count("item_groups", &CofibaOptions::item_groups, {1, 200},
-             "groups that stand for the items where these have no ids or are more than 1,000");
+             "groups of items with like features, at most");
   return table;
 }
 
@@ -57,26 +62,30 @@ CofibaOptions parse(const OptionValues& values) {
 // the beginning. One that was linked to everything later on would bring all components together.)
 // While no item is known there is one user graph for all.
 //
+// Neighbourhoods must be equal to the last user, so items soon stand alone, and then every user
+// graph begins anew and sees only the feedback on its own item: the fewer items, the sooner users
+// are told apart. That is why groups are few unless more are asked for.
+//
 // Start data only updates states. A round costs the squares of its arms' features and, while an
 // item is not known or where groups stand for items, the search for the nearest one. Feedback costs
-// an update for every component of items, and for each item that is still linked to x, comparing
-// one user after the other up to the first difference: d multiplications for a user, d^2 where the
-// estimates are so far apart that the user's uncertainty matters. n users and m items thus never
-// cost more than n m d^2, and that only while no two items are told apart.
+// an update for every user graph that has lost edges, and for each item that is still linked to x
+// the comparison of users, one by one, up to the first difference: d multiplications for a user,
+// d^2 only where the estimates are so far apart that the other user's uncertainty decides. A user
+// graph's first cut sums up all users, n d^2.
 class Cofiba final : public Policy {
  public:
   Cofiba(const CofibaOptions& options, const PolicySetup& setup)
       : options_(options),
         users_(setup.users, setup.inputs, options.lambda),
-        items_(setup.inputs, options.item_groups, setup.seed),
-        threads_(*setup.threads) {
-    clusters_.push_back(fresh_clusters());
-  }
+        items_(setup.inputs, options.items == Items::kAuto, options.item_groups, setup.seed),
+        fresh_(users_, complete_user_graph(users_.known())),
+        threads_(*setup.threads) {}
 
   std::size_t user_count() const override { return users_.count(); }
   void add_users(std::size_t count) override {
     users_.add_users(count);
-    for (const auto& clusters : clusters_) {
+    fresh_.add_users(count);
+    for (LinearClusters* clusters : all_cut()) {
       clusters->add_users(count);
     }
   }
@@ -125,10 +134,11 @@ class Cofiba final : public Policy {
   }
 
   std::size_t memory_bytes() const override {
-    std::size_t bytes = sizeof *this - sizeof users_ - sizeof items_ - sizeof item_graph_ +
-                        users_.memory_bytes() + items_.memory_bytes() + item_graph_.memory_bytes() +
+    std::size_t bytes = sizeof *this - sizeof users_ - sizeof items_ - sizeof item_graph_ -
+                        sizeof fresh_ + users_.memory_bytes() + items_.memory_bytes() +
+                        item_graph_.memory_bytes() + fresh_.memory_bytes() +
                         clusters_.capacity() * sizeof clusters_[0];
-    for (const auto& clusters : clusters_) {
+    for (const LinearClusters* clusters : all_cut()) {
       bytes += clusters->memory_bytes();
     }
     return bytes;
@@ -138,8 +148,12 @@ class Cofiba final : public Policy {
     users_.save(writer);
     items_.save(writer);
     item_graph_.save(writer);
+    fresh_.save(writer);
     for (const auto& clusters : clusters_) {
-      clusters->save(writer);
+      writer.write(static_cast<std::uint8_t>(clusters != nullptr ? 1 : 0));
+      if (clusters != nullptr) {
+        clusters->save(writer);
+      }
     }
     writer.write(rewards_);
   }
@@ -151,10 +165,17 @@ class Cofiba final : public Policy {
     if (item_graph_.node_count() != items_.size()) {
       reader.fail("an item graph is not that of its items");
     }
+    fresh_.load(reader);
+    if (users_.count() > 0 && fresh_.graph().component_count() != 1) {
+      reader.fail("a fresh user graph has lost edges");
+    }
     clusters_.clear();
-    while (clusters_.size() < std::max<std::size_t>(1, item_graph_.component_count())) {
-      clusters_.push_back(fresh_clusters());
-      clusters_.back()->load(reader);
+    clusters_.resize(std::max<std::size_t>(1, item_graph_.component_count()));
+    for (std::unique_ptr<LinearClusters>& clusters : clusters_) {
+      if (reader.read<std::uint8_t>() != 0) {
+        clusters = fresh_clusters();
+        clusters->load(reader);
+      }
     }
     rewards_ = reader.read<std::uint64_t>();
   }
@@ -179,21 +200,37 @@ class Cofiba final : public Policy {
     return item ? item_graph_.component(*item) : 0;
   }
 
+  const LinearClusters& clusters_of(std::uint32_t component) const {
+    return clusters_[component] == nullptr ? fresh_ : *clusters_[component];
+  }
+
   const LinearClusters& clusters_for(const Arm& arm) const {
     if (clusters_.size() == 1) {
-      return *clusters_.front();
+      return clusters_of(0);
     }
-    return *clusters_[component_of(items_.find(arm, users_.blocks().find(arm.features)))];
+    return clusters_of(component_of(items_.find(arm, users_.blocks().find(arm.features))));
+  }
+
+  std::vector<LinearClusters*> all_cut() const {
+    std::vector<LinearClusters*> all;
+    for (const auto& clusters : clusters_) {
+      if (clusters != nullptr) {
+        all.push_back(clusters.get());
+      }
+    }
+    return all;
   }
 
   // A new sample of a user, and its block.
   std::uint32_t add(UserId user, const Features& features, double reward) {
     const std::uint32_t block = users_.add(user, features, reward);
+    std::vector<LinearClusters*> all = all_cut();
+    all.push_back(&fresh_);
     const std::size_t cost = features.values.size() * features.values.size();
-    threads_.parallel_for(clusters_.size(), std::max<std::size_t>(1, kWorthAThread / cost),
+    threads_.parallel_for(all.size(), std::max<std::size_t>(1, kWorthAThread / cost),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t i = begin; i < end; ++i) {
-                              clusters_[i]->add(user, block, features, reward);
+                              all[i]->add(user, block, features, reward);
                             }
                           });
     return block;
@@ -204,7 +241,7 @@ class Cofiba final : public Policy {
     if (meeting.began_anew) {
       item_graph_ = {};
       clusters_.clear();
-      clusters_.push_back(fresh_clusters());
+      clusters_.resize(1);
     }
     while (item_graph_.node_count() < items_.size()) {
       item_graph_.add_node(component_of(meeting.like));
@@ -250,11 +287,16 @@ class Cofiba final : public Policy {
 
   void cut_users(UserId user, std::uint32_t component, const Probe& probe,
                  const std::vector<char>& agree) {
-    LinearClusters& clusters = *clusters_[component];
-    clusters.graph().find_links(user, links_);
+    clusters_of(component).graph().find_links(user, links_);
     std::erase_if(links_.rows, [&](std::uint32_t row) { return agree[row] != 0; });
     links_.unknown = links_.unknown && !unknown_agree(probe);
-    clusters.cut(user, links_);
+    if (links_.rows.empty() && !links_.unknown) {
+      return;
+    }
+    if (clusters_[component] == nullptr) {
+      clusters_[component] = fresh_clusters();
+    }
+    clusters_[component]->cut(user, links_);
   }
 
   void cut_items(UserId user, std::uint32_t item, const Probe& probe,
@@ -299,19 +341,15 @@ class Cofiba final : public Policy {
     const std::uint32_t own = item_graph_.component(item);
     clusters_.resize(item_graph_.component_count());
     std::swap(clusters_[old], clusters_[own]);
-    for (std::unique_ptr<LinearClusters>& clusters : clusters_) {
-      if (clusters == nullptr) {
-        clusters = fresh_clusters();
-      }
-    }
   }
 
   CofibaOptions options_;
   LinearUsers users_;
   ItemTable items_;
   CutGraph item_graph_;
-  // By component of the item graph; there is one before there are items.
-  std::vector<std::unique_ptr<LinearClusters>> clusters_;
+  LinearClusters fresh_;  // stands for all user graphs that have not lost an edge yet
+  // The others, by component of the item graph (there is one before there are items), or nullptr.
+  std::vector<std::unique_ptr<LinearClusters>> clusters_{1};
   ThreadPool& threads_;
   std::uint64_t rewards_ = 0;
   UserGraph::Links links_;  // memory to be reused

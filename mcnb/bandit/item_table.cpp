@@ -33,8 +33,7 @@ std::optional<std::uint32_t> ItemTable::key(const Arm& arm,
                                             std::optional<std::uint32_t> block) const {
   switch (identity_) {
     case Identity::kIds:
-      return index(arm.item) < kMost ? std::optional(static_cast<std::uint32_t>(arm.item))
-                                     : std::nullopt;
+      return has_id(arm) ? std::optional(static_cast<std::uint32_t>(arm.item)) : std::nullopt;
     case Identity::kBlocks:
       return block ? std::optional(static_cast<std::uint32_t>(*block % kMost)) : std::nullopt;
     case Identity::kGroups:
@@ -83,7 +82,7 @@ void ItemTable::make_groups() {
 ItemTable::Meeting ItemTable::learn(const Arm& arm, std::uint32_t block) {
   gather(arm.features);
   Meeting meeting;
-  if (identity_ == Identity::kIds && index(arm.item) >= kMost) {
+  if (identity_ == Identity::kIds && !has_id(arm)) {
     identity_ = arm.features.values.size() < inputs_ ? Identity::kBlocks : Identity::kGroups;
     item_of_.clear();
     keys_.clear();

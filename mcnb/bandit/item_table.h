@@ -28,8 +28,9 @@ class ItemTable {
   static constexpr std::size_t kMost = 1000;
   static constexpr std::size_t kSamplesPerGroup = 5;
 
-  ItemTable(std::uint32_t inputs, std::size_t groups, std::uint64_t seed)
-      : inputs_(inputs), groups_(groups), seed_(seed) {}
+  // Without `ids`, those of the arms do not count.
+  ItemTable(std::uint32_t inputs, bool ids, std::size_t groups, std::uint64_t seed)
+      : inputs_(inputs), ids_(ids), groups_(groups), seed_(seed) {}
 
   // Known items count from 0.
   std::size_t size() const { return offsets_.size(); }
@@ -64,7 +65,10 @@ class ItemTable {
   void gather(const Features& features);
   void make_groups();
 
+  bool has_id(const Arm& arm) const { return ids_ && index(arm.item) < kMost; }
+
   std::uint32_t inputs_;
+  bool ids_;
   std::size_t groups_;
   std::uint64_t seed_;
   Identity identity_ = Identity::kIds;

@@ -22,7 +22,7 @@ struct Options {
   double lambda = 1.0;
   double alpha = 0.3;
   double alpha_2 = 1.0;
-  std::size_t item_groups = 200;
+  std::size_t item_groups = 20;
 
   OptionValues values() const {
     return {{"lambda", number_text(lambda)},
@@ -470,7 +470,8 @@ TEST(Cofiba, OptionsOutOfRangeAreRefused) {
   refused("alpha", "-0.1", "option alpha: expected a number in [0, 1");
   refused("alpha_2", "-0.1", "option alpha_2: expected a number in [0, 1");
   refused("item_groups", "201", "option item_groups: expected a whole number in [1, 200]");
-  EXPECT_EQ(cofiba_policy().options().size(), 4U);
+  refused("items", "ids", "option items: expected auto | groups");
+  EXPECT_EQ(cofiba_policy().options().size(), 5U);
 }
 
 }  // namespace

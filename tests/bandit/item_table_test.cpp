@@ -31,14 +31,14 @@ std::string save(const ItemTable& table) {
 ItemTable load(const std::string& bytes, const FeatureBlocks& blocks, std::size_t groups = 2) {
   std::istringstream in(bytes);
   StateReader reader(in, "items", {.kind = "test"});
-  ItemTable table(kInputs, groups, 1);
+  ItemTable table(kInputs, true, groups, 1);
   table.load(reader, blocks);
   reader.finish();
   return table;
 }
 
 TEST(ItemTable, KnowsItemsByTheirIdsFromTheirFirstFeedbackOn) {
-  ItemTable table(kInputs, 2, 1);
+  ItemTable table(kInputs, true, 2, 1);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F};
   const std::vector<float> y = {0.0F, 1.0F, 0.0F, 0.0F};
   const std::vector<float> near_y = {0.0F, 0.9F, 0.1F, 0.0F};
@@ -60,7 +60,7 @@ TEST(ItemTable, KnowsItemsByTheirIdsFromTheirFirstFeedbackOn) {
 }
 
 TEST(ItemTable, NearestItemsThatTieGoToTheFirst) {
-  ItemTable table(kInputs, 2, 1);
+  ItemTable table(kInputs, true, 2, 1);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F};
   table.learn(arm_of(x, 3), 0);
   table.learn(arm_of(x, 1), 0);
@@ -68,7 +68,7 @@ TEST(ItemTable, NearestItemsThatTieGoToTheFirst) {
 }
 
 TEST(ItemTable, BlocksStandForItemsWithoutIds) {
-  ItemTable table(kInputs, 2, 1);
+  ItemTable table(kInputs, true, 2, 1);
   const std::vector<float> x = {1.0F, 0.5F};
   EXPECT_TRUE(table.learn(arm_of(x, kNone, 2), 0).began_anew);
   const ItemTable::Meeting second = table.learn(arm_of(x, kNone, 0), 1);
@@ -83,7 +83,7 @@ TEST(ItemTable, BlocksStandForItemsWithoutIds) {
 
 TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
   constexpr std::size_t kGroups = 3;
-  ItemTable table(kInputs, kGroups, 9);
+  ItemTable table(kInputs, true, kGroups, 9);
   Rng rng(1, Stream::kTest);
   std::vector<float> sample;
   std::vector<float> x;
@@ -115,8 +115,15 @@ TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
   EXPECT_TRUE(save(table) == before) << "groups do not move";
 }
 
+TEST(ItemTable, IdsCanBeLeftOutOfAccount) {
+  const std::vector<float> x = {1.0F, 0.5F, 0.0F, 2.0F};
+  ItemTable table(kInputs, false, 1, 1);
+  EXPECT_TRUE(table.learn(arm_of(x, 3), 0).began_anew);
+  EXPECT_FALSE(table.learn(arm_of(x, 3), 0).item.has_value()) << "not yet enough for groups";
+}
+
 TEST(ItemTable, AnIdOfAThousandBeginsAnew) {
-  ItemTable table(kInputs, 1, 1);
+  ItemTable table(kInputs, true, 1, 1);
   Rng rng(2, Stream::kTest);
   std::vector<float> x;
   for (std::uint32_t item = 0; item < 4; ++item) {
@@ -138,15 +145,15 @@ TEST(ItemTable, LoadsWhatWasSaved) {
   halves.find_or_add({x, 2});
   FeatureBlocks one;
   one.find_or_add({whole, 0});
-  ItemTable ids(kInputs, 2, 1);
+  ItemTable ids(kInputs, true, 2, 1);
   ids.learn(arm_of(x, 4, 2), 1);
   ids.learn(arm_of(x, 9, 0), 0);
   EXPECT_TRUE(save(load(save(ids), halves)) == save(ids));
   EXPECT_EQ(load(save(ids), halves).find(arm_of(x, 9, 0), 0), 1U);
-  ItemTable blocks(kInputs, 2, 1);
+  ItemTable blocks(kInputs, true, 2, 1);
   blocks.learn(arm_of(x, kNone, 2), 1);
   EXPECT_TRUE(save(load(save(blocks), halves)) == save(blocks));
-  ItemTable groups(kInputs, 2, 1);
+  ItemTable groups(kInputs, true, 2, 1);
   groups.start({whole, 0});
   groups.learn(arm_of(whole, kNone), 0);
   EXPECT_TRUE(save(load(save(groups), one)) == save(groups));

@@ -67,8 +67,9 @@ void LinearUsers::make_slot(std::uint32_t row, std::size_t place) {
   std::vector<std::uint32_t>& slots = rows_[row].slots;
   slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(place),
                static_cast<std::uint32_t>(weights.rows.size()));
+  weights.length = state.ridge(place).dimension();
   weights.rows.push_back(row);
-  weights.values.resize(weights.values.size() + state.ridge(place).dimension());
+  weights.values.resize(weights.values.size() + weights.length);
 }
 
 void LinearUsers::copy_weights(std::uint32_t row, std::size_t place) {
@@ -88,12 +89,23 @@ double LinearUsers::distance(UserId a, UserId b) const {
   return std::sqrt(first->squared_distance(*second));
 }
 
+std::span<const double> LinearUsers::weights(std::uint32_t row, std::uint32_t block) const {
+  const std::span<const double> all(weights_[block].values);
+  const std::size_t length = weights_[block].length;
+  if (weights_.size() == 1) {  // slots are rows: no need to ask the state
+    return all.subspan(row * length, length);
+  }
+  const LinearState& state = rows_[row].state;
+  const std::size_t place = state.place_of(block);
+  if (place == state.block_count() || state.block(place) != block) {
+    return {};
+  }
+  return all.subspan(rows_[row].slots[place] * length, length);
+}
+
 double LinearUsers::squared_distance(std::uint32_t row, std::uint32_t other_row) const {
-  if (weights_.size() == 1) {  // slots are rows: no need to ask the states
-    const std::size_t length = weights_[0].values.size() / rows_.size();
-    const std::span<const double> all(weights_[0].values);
-    return mcnb::squared_distance(all.subspan(row * length, length),
-                                  all.subspan(other_row * length, length));
+  if (weights_.size() == 1) {
+    return mcnb::squared_distance(weights(row, 0), weights(other_row, 0));
   }
   return rows_[row].state.squared_distance(rows_[other_row].state);
 }
@@ -103,7 +115,7 @@ void LinearUsers::squared_distances(const LinearState& from, std::vector<double>
   std::vector<double> of_block;
   for (std::size_t block = 0; block < weights_.size(); ++block) {
     const BlockWeights& weights = weights_[block];
-    const std::size_t length = blocks_.length(block);
+    const std::size_t length = weights.length;
     const RidgeState* ridge = from.find(static_cast<std::uint32_t>(block));
     const auto slot = [&](std::size_t i) {
       return std::span(weights.values).subspan(i * length, length);

@@ -14,10 +14,18 @@ namespace mcnb {
 namespace {
 
 // In the order of their names.
+// clang-format off
 const std::array kPolicies{
-    club_policy(),       kernelucb_policy(), linucb_policy(), mcnb_policy(),
-    neuucb_one_policy(), random_policy(),    sclub_policy(),
+    club_policy(),
+    cofiba_policy(),
+    kernelucb_policy(),
+    linucb_policy(),
+    mcnb_policy(),
+    neuucb_one_policy(),
+    random_policy(),
+    sclub_policy(),
 };
+// clang-format on
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
 constexpr std::uint64_t kLongestText = 1 << 16;

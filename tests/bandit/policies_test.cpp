@@ -24,6 +24,8 @@ std::vector<std::string> every_policy() {
       "club:alpha_2=0.3:graph=random",
       "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
       "kernelucb:history_limit=25",
+      "cofiba:alpha=0.05:item_groups=4",
+      "cofiba:alpha=0.5",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
       "mcnb:width=10:depth=3:preset=algorithm",

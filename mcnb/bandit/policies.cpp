@@ -17,6 +17,7 @@ namespace {
 const std::array kPolicies{
     kernelucb_policy(),
     linucb_policy(),
+    locb_policy(),
     mcnb_policy(),
     neuucb_one_policy(),
     random_policy(),

@@ -22,6 +22,7 @@ struct PolicyKind {
 // Every policy there is, each defined in its own file, where its rules are told.
 PolicyKind kernelucb_policy();
 PolicyKind linucb_policy();
+PolicyKind locb_policy();
 PolicyKind mcnb_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();

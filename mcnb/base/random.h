@@ -32,6 +32,7 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kLocbSeeds = 30,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

@@ -22,6 +22,7 @@ struct GroupWorld {
   bool blocks = false;  // arm i is block i, for a user of its own
   double skew = 1.0;    // above 1: the first users come more often
   double noise = 0.1;
+  double size = 1.0;                // of the true weights
   std::uint64_t regroup_every = 0;  // rounds after which users change their groups; 0: never
   std::uint64_t seed = 1;
 
@@ -46,7 +47,7 @@ struct GroupWorld {
     Rng taste(seed, Stream::kTest, 2, static_cast<std::uint32_t>(group(user, id)));
     std::vector<float> direction = draw_unit(taste, inputs());
     double sum = noise * rng.normal();
-    const double scale = std::sqrt(blocks ? static_cast<double>(arms) : 1.0);
+    const double scale = size * std::sqrt(blocks ? static_cast<double>(arms) : 1.0);
     for (std::size_t i = 0; i < x.values.size(); ++i) {
       sum += scale * x.values[i] * direction[x.offset + i];
     }

@@ -24,6 +24,8 @@ std::vector<std::string> every_policy() {
       "kernelucb:history_limit=25",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
+      "locb:seeds=2:gamma=2.5:lambda=0.1",
+      "locb:alpha=1",
       "mcnb:width=10:depth=3:preset=algorithm",
       "mcnb:width=10:preset=algorithm",
       "mcnb:width=10:preset=experiments:history_limit=15",
@@ -100,7 +102,7 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
     expect_error(ErrorKind::kUsage,
-                 "expected one of kernelucb, linucb, mcnb, neuucb-one, random, sclub",
+                 "expected one of kernelucb, linucb, locb, mcnb, neuucb-one, random, sclub",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

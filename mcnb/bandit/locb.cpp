@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "mcnb/bandit/group_state.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/base/random.h"
@@ -71,7 +72,7 @@ class Locb final : public Policy {
         Rng(seed_, Stream::kLocbSeeds, before)
             .sample_without_replacement(count, std::min(missing, count));
     for (const std::uint64_t place : drawn) {
-      clusters_.emplace_back(UserId{static_cast<std::uint32_t>(before + place)}, options_.lambda);
+      clusters_.emplace_back(UserId{static_cast<std::uint32_t>(before + place)}, users_);
       clusters_.back().members.resize(users_.known_count());
       find_members(clusters_.back());
     }
@@ -164,7 +165,7 @@ class Locb final : public Policy {
   using Flag = std::uint8_t;  // 0 or 1, as it is saved
 
   struct Cluster {
-    Cluster(UserId of, double lambda) : seed(of), state(lambda) {}
+    Cluster(UserId of, const LinearUsers& users) : seed(of), state(users) {}
 
     UserId seed;
     Flag frozen = 0;
@@ -173,7 +174,7 @@ class Locb final : public Policy {
     std::uint64_t size_then = 0;
     std::vector<Flag> members;  // by the rows of known users
     std::size_t known_members = 0;
-    LinearState state;  // of all members
+    GroupState state;  // of all members
   };
 
   struct Judgement {
@@ -199,12 +200,19 @@ class Locb final : public Policy {
 
   Judgement judge(const Arm& arm, double scale) const {
     const std::optional<std::uint32_t> row = users_.row(arm.user);
+    const std::optional<std::uint32_t> block = users_.blocks().find(arm.features);
+    const RidgeState* last = nullptr;
     Judgement best;
     for (const Cluster& cluster : clusters_) {
       if (!contains(cluster, arm.user, row)) {
         continue;
       }
-      const RidgePrediction said = users_.predict(&cluster.state, arm.features);
+      const RidgeState* const ridge = block ? cluster.state.find(*block) : nullptr;
+      if (best.cluster != nullptr && ridge == last) {
+        continue;  // both have no more than one member's samples: no higher than the last one
+      }
+      last = ridge;
+      const RidgePrediction said = predict(ridge, arm.features.values, options_.lambda);
       const double bonus = scale * said.uncertainty;
       if (best.cluster == nullptr || said.estimate + bonus > best.score.value) {
         best.score = {.value = said.estimate + bonus,
@@ -236,7 +244,7 @@ class Locb final : public Policy {
     widths_[row] = confidence_width(users_.state(row).sample_count());
     for (Cluster& cluster : clusters_) {
       if (cluster.members[row] != 0) {
-        cluster.state.add(block, sample.features.values, sample.reward);
+        cluster.state.add(row, block, sample.features.values, sample.reward);
       }
       if (cluster.frozen != 0) {
         continue;
@@ -280,39 +288,30 @@ class Locb final : public Policy {
   void set_members(Cluster& cluster, std::span<const std::uint32_t> rows,
                    std::span<const double> distances) {
     const double width = seed_width(cluster);
-    std::vector<const LinearState*> entering;
-    std::vector<const LinearState*> leaving;
+    std::vector<std::uint32_t> entering;
+    std::vector<std::uint32_t> leaving;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       Flag& member = cluster.members[rows[i]];
       const Flag inside = distances[i] <= widths_[rows[i]] + width ? 1 : 0;
       if (inside != member) {
-        (inside != 0 ? entering : leaving).push_back(&users_.state(rows[i]));
+        (inside != 0 ? entering : leaving).push_back(rows[i]);
         member = inside;
       }
     }
+    cluster.state.join(entering);
+    cluster.state.leave(leaving, [&] { return rows_of(cluster); });
     cluster.known_members += entering.size();
     cluster.known_members -= leaving.size();
-    if (!leaving.empty() && !cluster.state.can_remove(leaving)) {
-      cluster.state = LinearState(options_.lambda);
-      cluster.state.merge(states_of(cluster));
-      return;
-    }
-    if (!leaving.empty()) {
-      cluster.state.remove(leaving);
-    }
-    if (!entering.empty()) {
-      cluster.state.merge(entering);
-    }
   }
 
-  std::vector<const LinearState*> states_of(const Cluster& cluster) const {
-    std::vector<const LinearState*> states;
+  static std::vector<std::uint32_t> rows_of(const Cluster& cluster) {
+    std::vector<std::uint32_t> rows;
     for (std::uint32_t row = 0; row < cluster.members.size(); ++row) {
       if (cluster.members[row] != 0) {
-        states.push_back(&users_.state(row));
+        rows.push_back(row);
       }
     }
-    return states;
+    return rows;
   }
 
   void load_cluster(StateReader& reader) {
@@ -320,7 +319,7 @@ class Locb final : public Policy {
     if (index(seed) >= users_.count()) {
       reader.fail("a seed is nobody");
     }
-    Cluster& cluster = clusters_.emplace_back(seed, options_.lambda);
+    Cluster& cluster = clusters_.emplace_back(seed, users_);
     cluster.frozen = reader.read<Flag>();
     cluster.holds_unknown = reader.read<Flag>();
     cluster.users_then = reader.read<std::uint64_t>();
@@ -333,12 +332,9 @@ class Locb final : public Policy {
         cluster.size_then > cluster.users_then) {
       reader.fail("a cluster is not one of the users there are");
     }
-    cluster.state = users_.load_state(reader);
-    const std::vector<const LinearState*> states = states_of(cluster);
-    cluster.known_members = states.size();
-    if (!cluster.state.has_sample_counts_of(states)) {
-      reader.fail("a cluster has not the samples of its members");
-    }
+    const std::vector<std::uint32_t> rows = rows_of(cluster);
+    cluster.known_members = rows.size();
+    cluster.state.load(reader, rows);
   }
 
   LocbOptions options_;

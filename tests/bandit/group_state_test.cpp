@@ -139,6 +139,38 @@ TEST(GroupState, IsTheSumOfItsMembersHoweverTheyComeAndGo) {
   }
 }
 
+TEST(GroupState, IsMergedAnewOnlyWhereLessIsLeftThanWasGivenUp) {
+  using Rows = std::vector<std::uint32_t>;
+  LinearUsers users(6, kLength, kLambda);
+  const std::vector<float> x = {1.0F, 0.5F, 0.0F};
+  GroupState group(users);
+  for (std::uint32_t user = 0; user < 6; ++user) {
+    users.add(UserId{user}, {x}, 1.0);
+  }
+  const auto merges_anew = [&](const Rows& leaving, const Rows& staying) {
+    bool asked = false;
+    group.leave(leaving, [&] {
+      asked = true;
+      return staying;
+    });
+    return asked;
+  };
+  group.join(Rows{0, 1, 2, 3, 4, 5});
+  EXPECT_FALSE(merges_anew({5}, {}));
+  EXPECT_FALSE(merges_anew({4, 3}, {}));  // three given up, three left
+  EXPECT_TRUE(merges_anew({2}, {0, 1}));
+  group.join(Rows{2, 3, 4, 5});
+  EXPECT_FALSE(merges_anew({5, 4, 3}, {}));  // all is forgiven
+  EXPECT_FALSE(merges_anew({2, 1}, {}));     // one is left, whose own state it is
+  group.join(Rows{1, 2, 3, 4, 5});
+  EXPECT_FALSE(merges_anew({5, 4, 3}, {}));
+  for (int i = 0; i < 2; ++i) {
+    users.add(UserId{0}, {x}, 1.0);
+    group.add(0, 0, x, 1.0);
+  }
+  EXPECT_FALSE(merges_anew({2}, {}));  // four given up, four left
+}
+
 TEST(GroupState, GoesOnBitForBitAfterALoad) {
   Scene scene(9);
   for (int step = 0; step < 200; ++step) {

@@ -153,4 +153,37 @@ class Feedback {
   std::deque<std::pair<OwnRound, ArmIndex>> waiting_;
 };
 
+// Plays rounds with late feedback, once in one go and once with a fresh policy that loads the state
+// of the one before every few rounds; expects no bit to differ.
+template <class Make>
+void expect_loads_change_nothing(const GroupWorld& world, std::uint64_t rounds, Make make) {
+  const auto play = [&](std::uint64_t load_every) {
+    Feedback feedback(true);
+    std::vector<double> values;
+    std::unique_ptr<Policy> policy = make();
+    for (std::uint64_t id = 0; id < rounds; ++id) {
+      if (load_every > 0 && id % load_every == load_every - 1) {
+        const std::string state = saved(*policy);
+        policy = make();
+        load(*policy, state);
+        EXPECT_TRUE(saved(*policy) == state) << "round " << id;
+      }
+      OwnRound own = world.round(id);
+      for (const Score& score : policy->scores(own.round)) {
+        values.insert(values.end(),
+                      {score.value, score.estimate, static_cast<double>(score.cluster_size)});
+      }
+      const ArmIndex choice = policy->choose(own.round);
+      feedback.give(std::move(own), choice, [&](RoundId round, const Arm& arm, float reward) {
+        policy->learn(round, arm, reward);
+      });
+    }
+    return std::pair(values, saved(*policy));
+  };
+  const auto [whole_values, whole_state] = play(0);
+  const auto [values, state] = play(23);
+  EXPECT_TRUE(same_bits(values, whole_values));
+  EXPECT_TRUE(state == whole_state);
+}
+
 }  // namespace mcnb::cases

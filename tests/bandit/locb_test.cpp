@@ -149,8 +149,7 @@ class PlainLocb {
   std::set<std::size_t> members_around(std::size_t seed) const {
     std::set<std::size_t> members;
     for (std::size_t user = 0; user < users_.size(); ++user) {
-      const double distance =
-          (users_[user].weights(settings_.lambda) - users_[seed].weights(settings_.lambda)).norm();
+      const double distance = (weights_[user] - weights_[seed]).norm();
       if (distance <= plain_width(users_[user].samples) + plain_width(users_[seed].samples)) {
         members.insert(user);
       }
@@ -159,6 +158,10 @@ class PlainLocb {
   }
 
   void find_clusters() {
+    weights_.clear();
+    for (const PlainState& user : users_) {
+      weights_.push_back(user.weights(settings_.lambda));
+    }
     for (Cluster& cluster : clusters_) {
       if (!cluster.frozen) {
         const std::set<std::size_t> before = std::move(cluster.members);
@@ -174,13 +177,14 @@ class PlainLocb {
   Settings settings_;
   std::size_t inputs_;
   std::vector<PlainState> users_;
+  std::vector<Eigen::VectorXd> weights_;  // of the users
   std::vector<Cluster> clusters_;
   std::uint64_t time_ = 0;
   Happened happened_;
 };
 
 struct Play {
-  std::uint64_t rounds = 700;
+  std::uint64_t rounds = 600;
   bool late = false;
   bool start = true;
   std::uint64_t newcomers_at = 0;  // 3 more users; 0: never
@@ -277,6 +281,16 @@ TEST(Locb, DoesWhatItsTwinDoesWhereFewUsersAreSeeds) {
   const Happened happened =
       expect_matches_twin({.users = 20, .groups = 5, .noise = 0.0}, {.alpha = 1.0, .seeds = 2}, {});
   EXPECT_GT(happened.lonely, 100);
+}
+
+TEST(Locb, GoesOnAsBeforeAfterEveryLoad) {
+  ThreadPool threads(1);
+  for (const bool blocks : {false, true}) {
+    const GroupWorld world{.features = 3, .blocks = blocks, .noise = 0.3, .regroup_every = 300};
+    cases::expect_loads_change_nothing(world, 1000, [&] {
+      return locb_policy().build(Settings{.gamma = 1.3}.values(), world.setup(threads));
+    });
+  }
 }
 
 TEST(Locb, EveryUserIsASeedWhereNoMoreAreWanted) {

@@ -20,6 +20,7 @@ const std::array kPolicies{
     cofiba_policy(),
     kernelucb_policy(),
     linucb_policy(),
+    locb_policy(),
     mcnb_policy(),
     neuucb_one_policy(),
     random_policy(),

@@ -24,6 +24,7 @@ PolicyKind club_policy();
 PolicyKind cofiba_policy();
 PolicyKind kernelucb_policy();
 PolicyKind linucb_policy();
+PolicyKind locb_policy();
 PolicyKind mcnb_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();

@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "mcnb/bandit/group_state.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/base/check.h"
 
 namespace mcnb {
 namespace {
@@ -43,46 +43,48 @@ std::uint32_t phase_of(std::uint64_t round) {
   return static_cast<std::uint32_t>(std::bit_width(round + 1)) - 1;
 }
 
-// Weights as they once were, and the number of samples they came from.
-struct OldWeights {
-  std::uint64_t samples = 0;
+std::span<const double> weights_of(const RidgeState& ridge) {
+  return {ridge.weights().data(), ridge.dimension()};
+}
+
+// The weights of a user or a group as they were at some time.
+struct Weights {
+  std::uint64_t samples = 0;          // that they came from
   std::vector<std::uint32_t> blocks;  // ascending
   std::vector<double> values;         // of these blocks, one after the other
 
-  static OldWeights of(const LinearState& state) {
-    OldWeights old{.samples = state.sample_count()};
+  static Weights of(const GroupState& state) {
+    Weights weights{.samples = state.sample_count()};
     for (std::size_t place = 0; place < state.block_count(); ++place) {
-      const Eigen::VectorXd& weights = state.ridge(place).weights();
-      old.blocks.push_back(state.block(place));
-      old.values.insert(old.values.end(), weights.data(), weights.data() + weights.size());
+      const std::span<const double> values = weights_of(state.ridge(place));
+      weights.blocks.push_back(state.block(place));
+      weights.values.insert(weights.values.end(), values.begin(), values.end());
     }
-    return old;
+    return weights;
   }
 
-  // ||w - w'||^2, as LinearState::squared_distance has it.
-  double squared_distance(const LinearState& state, const FeatureBlocks& all) const {
+  // ||w - w'||^2 to what a user or a group (a LinearState or GroupState) has now; a block that one
+  // of them lacks has w = 0.
+  template <class State>
+  double squared_distance(const State& state, const FeatureBlocks& all) const {
     double sum = 0.0;
     std::span<const double> rest(values);
     std::size_t place = 0;
-    const auto their_weights = [&] {
-      const Eigen::VectorXd& weights = state.ridge(place).weights();
-      return std::span<const double>(weights.data(), static_cast<std::size_t>(weights.size()));
-    };
     for (const std::uint32_t block : blocks) {
       for (; place < state.block_count() && state.block(place) < block; ++place) {
-        sum += squared_norm(their_weights());
+        sum += squared_norm(weights_of(state.ridge(place)));
       }
       const std::span<const double> mine = rest.first(all.length(block));
       rest = rest.subspan(mine.size());
       if (place < state.block_count() && state.block(place) == block) {
-        sum += mcnb::squared_distance(mine, their_weights());
+        sum += mcnb::squared_distance(mine, weights_of(state.ridge(place)));
         ++place;
       } else {
         sum += squared_norm(mine);
       }
     }
     for (; place < state.block_count(); ++place) {
-      sum += squared_norm(their_weights());
+      sum += squared_norm(weights_of(state.ridge(place)));
     }
     return sum;
   }
@@ -151,12 +153,12 @@ class Sclub final : public Policy {
     const double scale = exploration_scale(options_.alpha, rewards_);
     return score_arms(round, threads_, [&](const Arm& arm) {
       const Cluster& cluster = cluster_of(arm.user);
-      const RidgePrediction said = users_.predict(state_of(cluster), arm.features);
-      Score score{.estimate = said.estimate, .cluster_size = cluster.members.size()};
-      double& bonus = cluster.members.size() > 1 ? score.meta_bonus : score.user_bonus;
-      bonus = scale * said.uncertainty;
-      score.value = score.estimate + bonus;
-      return score;
+      const RidgePrediction said = cluster.state.predict(arm.features);
+      const double bonus = scale * said.uncertainty;
+      return Score{.value = said.estimate + bonus,
+                   .estimate = said.estimate,
+                   .meta_bonus = bonus,
+                   .cluster_size = cluster.members.size()};
     });
   }
 
@@ -256,32 +258,38 @@ class Sclub final : public Policy {
   };
 
   struct Cluster {
-    explicit Cluster(double lambda) : state(lambda) {}
+    explicit Cluster(const LinearUsers& users) : state(users) {}
 
     std::vector<UserId> members;
     std::map<std::uint64_t, std::uint32_t> with_rounds;  // how many members had so many rounds
     std::uint64_t rounds = 0;                            // of all members
     std::uint32_t phase = 0;                             // the last one it was touched in
     std::size_t checked = 0;                             // members checked in that phase
-    OldWeights old;                                      // at the start of that phase
-    LinearState state;  // of all members; empty for a cluster of one, which has that user's own
+    Weights old;                                         // at the start of that phase
+    GroupState state;                                    // of all members
   };
 
   Cluster& cluster_of(UserId user) { return clusters_.at(members_[index(user)].cluster); }
 
-  // Nothing (nullptr) where no member has samples.
-  const LinearState* state_of(const Cluster& cluster) const {
-    return cluster.members.size() == 1 ? users_.find(cluster.members[0]) : &cluster.state;
-  }
-
-  // The new cluster has no samples beyond its members' own: more than one only where none has any.
   Cluster& add_cluster(std::vector<UserId> members) {
-    Cluster& cluster = clusters_.emplace(next_number_, Cluster(options_.lambda)).first->second;
+    Cluster& cluster = clusters_.emplace(next_number_, Cluster(users_)).first->second;
     for (const UserId user : members) {
       join(user, next_number_, cluster);
     }
     ++next_number_;
+    cluster.state.join(rows_of(cluster));
     return cluster;
+  }
+
+  // In the linear states, of those members that have samples.
+  std::vector<std::uint32_t> rows_of(const Cluster& cluster) const {
+    std::vector<std::uint32_t> rows;
+    for (const UserId user : cluster.members) {
+      if (const std::optional<std::uint32_t> row = users_.row(user)) {
+        rows.push_back(*row);
+      }
+    }
+    return rows;
   }
 
   void join(UserId user, std::uint64_t number, Cluster& cluster) {
@@ -315,15 +323,13 @@ class Sclub final : public Policy {
     if (cluster.phase != phase) {
       cluster.phase = phase;
       cluster.checked = 0;
-      cluster.old = cluster.members.size() > 1 ? OldWeights::of(cluster.state) : OldWeights();
+      cluster.old = Weights::of(cluster.state);
     }
   }
 
   void take_in(UserId user, Cluster& cluster, const Sample& sample) {
     const std::uint32_t block = users_.add(user, sample.features, sample.reward);
-    if (cluster.members.size() > 1) {
-      cluster.state.add(block, sample.features.values, sample.reward);
-    }
+    cluster.state.add(*users_.row(user), block, sample.features.values, sample.reward);
   }
 
   void count_round(UserId user, Cluster& cluster) {
@@ -361,31 +367,12 @@ class Sclub final : public Policy {
   std::uint64_t split_off(UserId user, Cluster& cluster) {
     leave(user, cluster);
     --cluster.checked;
-    const LinearState* const own = users_.find(user);
-    const std::span leaving(&own, 1);
-    if (cluster.members.size() == 1) {
-      cluster.state = LinearState(options_.lambda);
-    } else if (cluster.state.can_remove(leaving)) {
-      cluster.state.remove(leaving);
-    } else {
-      const std::vector<const LinearState*> staying = states_of(cluster.members);
-      cluster.state = LinearState(options_.lambda);
-      cluster.state.merge(staying);
-    }
+    const std::uint32_t row = *users_.row(user);
+    cluster.state.leave({&row, 1}, [&] { return rows_of(cluster); });
     Cluster& alone = add_cluster({user});
     alone.phase = cluster.phase;
     alone.checked = 1;
     return members_[index(user)].cluster;
-  }
-
-  std::vector<const LinearState*> states_of(std::span<const UserId> users) const {
-    std::vector<const LinearState*> states;
-    for (const UserId user : users) {
-      if (const LinearState* state = users_.find(user)) {
-        states.push_back(state);
-      }
-    }
-    return states;
   }
 
   // `looking`: the clusters that have changed since nothing could be merged.
@@ -404,25 +391,26 @@ class Sclub final : public Policy {
   // The lowest number, or kNowhere.
   std::uint64_t find_partner(std::uint64_t number) const {
     const Cluster& cluster = clusters_.at(number);
+    const Weights weights = Weights::of(cluster.state);
     for (const std::uint64_t other : checked_) {
-      if (other != number && should_merge(cluster, clusters_.at(other))) {
+      if (other != number && should_merge(cluster, weights, clusters_.at(other))) {
         return other;
       }
     }
     return kNowhere;
   }
 
-  bool should_merge(const Cluster& a, const Cluster& b) const {
-    const auto mean_share = [&](const Cluster& cluster) {
-      return share_of(cluster.rounds) / static_cast<double>(cluster.members.size());
+  // `weights`: those of the cluster.
+  bool should_merge(const Cluster& cluster, const Weights& weights, const Cluster& other) const {
+    const auto mean_share = [&](const Cluster& one) {
+      return share_of(one.rounds) / static_cast<double>(one.members.size());
     };
-    const auto width = [&](const Cluster& cluster) {
-      return confidence_width(state_of(cluster)->sample_count());
-    };
-    return std::abs(mean_share(a) - mean_share(b)) <
+    return std::abs(mean_share(cluster) - mean_share(other)) <
                options_.alpha_p * confidence_width(rewards_) &&
-           std::sqrt(state_of(a)->squared_distance(*state_of(b))) <
-               options_.alpha_w / 2.0 * (width(a) + width(b));
+           std::sqrt(weights.squared_distance(other.state, users_.blocks())) <
+               options_.alpha_w / 2.0 *
+                   (confidence_width(cluster.state.sample_count()) +
+                    confidence_width(other.state.sample_count()));
   }
 
   // Returns the number of the union. Requires two checked clusters.
@@ -433,16 +421,12 @@ class Sclub final : public Policy {
     const std::uint64_t guest = host == a ? b : a;
     Cluster& cluster = clusters_.at(host);
     const Cluster& other = clusters_.at(guest);
-    std::vector<const LinearState*> states = {state_of(other)};
-    if (cluster.members.size() == 1) {
-      states.insert(states.begin(), state_of(cluster));  // its own state is empty
-    }
-    cluster.state.merge(states);
+    cluster.state.join(rows_of(other));
     for (const UserId user : other.members) {
       join(user, host, cluster);
     }
     cluster.checked = cluster.members.size();
-    cluster.old = OldWeights::of(cluster.state);
+    cluster.old = Weights::of(cluster.state);
     clusters_.erase(guest);
     checked_.erase(guest);
     return host;
@@ -473,7 +457,7 @@ class Sclub final : public Policy {
     if (number >= next_number_ || (!clusters_.empty() && number <= clusters_.rbegin()->first)) {
       reader.fail("the clusters are not in their order");
     }
-    Cluster& cluster = clusters_.emplace(number, Cluster(options_.lambda)).first->second;
+    Cluster& cluster = clusters_.emplace(number, Cluster(users_)).first->second;
     cluster.phase = reader.read<std::uint32_t>();
     for (const UserId user : reader.read_all<UserId>(users_.count())) {
       if (index(user) >= users_.count() || members_[index(user)].cluster != kNowhere) {
@@ -483,12 +467,9 @@ class Sclub final : public Policy {
       cluster.checked += members_[index(user)].checked_in == cluster.phase ? 1 : 0;
     }
     load_old_weights(reader, cluster.old);
-    cluster.state = users_.load_state(reader);
-    const std::vector<const LinearState*> states = states_of(cluster.members);
-    const bool fits = cluster.members.size() == 1 ? cluster.state.block_count() == 0
-                                                  : cluster.state.has_sample_counts_of(states);
-    if (cluster.members.empty() || cluster.phase > phase_of(rewards_) || !fits) {
-      reader.fail("a cluster is not one of its members");
+    cluster.state.load(reader, rows_of(cluster));
+    if (cluster.members.empty() || cluster.phase > phase_of(rewards_)) {
+      reader.fail("a cluster is not one that could have been");
     }
     if (rewards_ > 0 && cluster.phase == phase_of(rewards_) &&
         cluster.checked == cluster.members.size()) {
@@ -497,7 +478,7 @@ class Sclub final : public Policy {
     return cluster.members.size();
   }
 
-  void load_old_weights(StateReader& reader, OldWeights& old) const {
+  void load_old_weights(StateReader& reader, Weights& old) const {
     old.samples = reader.read<std::uint64_t>();
     old.blocks = reader.read_all<std::uint32_t>(users_.blocks().size());
     std::size_t length = 0;

@@ -36,6 +36,7 @@ enum class Stream : std::uint32_t {
   kStartData = 12,
   kPreClusters = 13,
   kUserGraph = 20,
+  kLocbSeeds = 30,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

@@ -22,6 +22,7 @@ struct GroupWorld {
   bool blocks = false;  // arm i is block i, for a user of its own
   double skew = 1.0;    // above 1: the first users come more often
   double noise = 0.1;
+  double size = 1.0;                // of the true weights
   std::uint64_t regroup_every = 0;  // rounds after which users change their groups; 0: never
   std::uint64_t seed = 1;
 
@@ -46,7 +47,7 @@ struct GroupWorld {
     Rng taste(seed, Stream::kTest, 2, static_cast<std::uint32_t>(group(user, id)));
     std::vector<float> direction = draw_unit(taste, inputs());
     double sum = noise * rng.normal();
-    const double scale = std::sqrt(blocks ? static_cast<double>(arms) : 1.0);
+    const double scale = size * std::sqrt(blocks ? static_cast<double>(arms) : 1.0);
     for (std::size_t i = 0; i < x.values.size(); ++i) {
       sum += scale * x.values[i] * direction[x.offset + i];
     }
@@ -151,5 +152,38 @@ class Feedback {
   bool late_;
   std::deque<std::pair<OwnRound, ArmIndex>> waiting_;
 };
+
+// Plays rounds with late feedback, once in one go and once with a fresh policy that loads the state
+// of the one before every few rounds; expects no bit to differ.
+template <class Make>
+void expect_loads_change_nothing(const GroupWorld& world, std::uint64_t rounds, Make make) {
+  const auto play = [&](std::uint64_t load_every) {
+    Feedback feedback(true);
+    std::vector<double> values;
+    std::unique_ptr<Policy> policy = make();
+    for (std::uint64_t id = 0; id < rounds; ++id) {
+      if (load_every > 0 && id % load_every == load_every - 1) {
+        const std::string state = saved(*policy);
+        policy = make();
+        load(*policy, state);
+        EXPECT_TRUE(saved(*policy) == state) << "round " << id;
+      }
+      OwnRound own = world.round(id);
+      for (const Score& score : policy->scores(own.round)) {
+        values.insert(values.end(),
+                      {score.value, score.estimate, static_cast<double>(score.cluster_size)});
+      }
+      const ArmIndex choice = policy->choose(own.round);
+      feedback.give(std::move(own), choice, [&](RoundId round, const Arm& arm, float reward) {
+        policy->learn(round, arm, reward);
+      });
+    }
+    return std::pair(values, saved(*policy));
+  };
+  const auto [whole_values, whole_state] = play(0);
+  const auto [values, state] = play(23);
+  EXPECT_TRUE(same_bits(values, whole_values));
+  EXPECT_TRUE(state == whole_state);
+}
 
 }  // namespace mcnb::cases

@@ -28,6 +28,8 @@ std::vector<std::string> every_policy() {
       "cofiba:alpha=0.5",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
+      "locb:seeds=2:gamma=2.5:lambda=0.1",
+      "locb:alpha=1",
       "mcnb:width=10:depth=3:preset=algorithm",
       "mcnb:width=10:preset=algorithm",
       "mcnb:width=10:preset=experiments:history_limit=15",

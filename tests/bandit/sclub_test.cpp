@@ -244,7 +244,7 @@ class PlainSclub {
 };
 
 struct Play {
-  std::uint64_t rounds = 2000;
+  std::uint64_t rounds = 1200;
   bool late = false;
   bool start = true;
   std::uint64_t newcomers_at = 0;  // 3 more users; 0: never
@@ -297,7 +297,7 @@ Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const
 // In some worlds of this kind.
 Happened expect_matches_twin(GroupWorld world, const Settings& settings, const Play& play) {
   Happened all;
-  for (world.seed = 1; world.seed <= 4 && !testing::Test::HasFailure(); ++world.seed) {
+  for (world.seed = 1; world.seed <= 3 && !testing::Test::HasFailure(); ++world.seed) {
     SCOPED_TRACE(testing::Message() << "world " << world.seed);
     all.add(expect_matches_in_one(world, settings, play));
   }
@@ -335,7 +335,7 @@ TEST(Sclub, DoesWhatItsTwinDoesOnBlocksWithUsersOfTheirOwn) {
 }
 
 TEST(Sclub, DoesWhatItsTwinDoesWhereUsersComeUnequallyOften) {
-  const Happened happened = expect_matches_twin({.users = 20, .groups = 1, .skew = 1.5},
+  const Happened happened = expect_matches_twin({.users = 40, .groups = 1, .skew = 1.5},
                                                 {.alpha_w = 1.5, .alpha_p = 0.05}, {.late = true});
   EXPECT_GT(happened.splits_by_shares, 100);
   EXPECT_GT(happened.splits_of_rare_users, 2);
@@ -351,6 +351,17 @@ TEST(Sclub, DoesWhatItsTwinDoesWithoutStartDataAndWithNewUsers) {
   EXPECT_GT(happened.splits_by_weights, 20);
   EXPECT_GT(happened.merges, 20);
   EXPECT_GT(happened.chains, 0);
+}
+
+TEST(Sclub, SplitsAndMergesAsBeforeAfterEveryLoad) {
+  ThreadPool threads(1);
+  for (const bool blocks : {false, true}) {
+    const GroupWorld world{.features = 3, .blocks = blocks, .skew = 1.5, .regroup_every = 300};
+    cases::expect_loads_change_nothing(world, 1500, [&] {
+      return sclub_policy().build(Settings{.alpha_w = 0.5, .alpha_p = 0.1}.values(),
+                                  world.setup(threads));
+    });
+  }
 }
 
 // (x, 1) / sqrt(2): with it the world's (1 + a.x) / 2 is linear, as the model has it.
@@ -421,7 +432,7 @@ Arm arm_of(UserId user, std::span<const float> values) {
   return {.user = user, .features = {values}};
 }
 
-TEST(Sclub, ALonelyUserIsScoredByItsOwnStateAndOthersByTheirClusters) {
+TEST(Sclub, UsersAreScoredByTheirClustersAndNewOnesAreAlone) {
   ThreadPool threads(1);
   const auto policy = sclub_policy().build(
       {{"alpha", "1"}}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
@@ -431,15 +442,13 @@ TEST(Sclub, ALonelyUserIsScoredByItsOwnStateAndOthersByTheirClusters) {
   const Round together{RoundId{1}, {arm_of(UserId{1}, x)}};
   const Round alone{RoundId{1}, {arm_of(UserId{3}, x)}};
   const Score of_cluster = policy->scores(together)[0];
-  EXPECT_DOUBLE_EQ(of_cluster.estimate, 0.5);  // 1 / (lambda + 1)
+  EXPECT_DOUBLE_EQ(of_cluster.estimate, 0.5);                               // 1 / (lambda + 1)
+  EXPECT_DOUBLE_EQ(of_cluster.meta_bonus, std::sqrt(std::log(3.0) / 2.0));  // t = 2
   EXPECT_EQ(of_cluster.cluster_size, 3U);
-  EXPECT_GT(of_cluster.meta_bonus, 0.0);
-  EXPECT_EQ(of_cluster.user_bonus, 0.0);
   const Score of_user = policy->scores(alone)[0];
   EXPECT_EQ(of_user.estimate, 0.0);
+  EXPECT_DOUBLE_EQ(of_user.meta_bonus, std::sqrt(std::log(3.0)));
   EXPECT_EQ(of_user.cluster_size, 1U);
-  EXPECT_EQ(of_user.meta_bonus, 0.0);
-  EXPECT_DOUBLE_EQ(of_user.user_bonus, std::sqrt(std::log(3.0)));  // t = 2
   EXPECT_EQ(policy->cluster(alone.arms[0]), std::vector{UserId{3}});
 }
 
@@ -464,7 +473,6 @@ struct SavedSclub {
   std::vector<std::vector<UserId>> members = {{UserId{0}}, {UserId{1}}};
   std::vector<std::uint32_t> old_blocks;
   std::vector<double> old_values;
-  bool with_state = false;  // a state of the cluster's own
 
   void load_into(Policy& policy) const {
     LinearUsers users(2, 2, 1.0);
@@ -488,7 +496,6 @@ struct SavedSclub {
       writer.write(std::uint64_t{0});
       writer.write_all(old_blocks);
       writer.write_all(old_values);
-      (with_state ? *users.find(UserId{0}) : LinearState(1.0)).save(writer);
     }
     writer.finish();
     cases::load(policy, out.str());
@@ -514,10 +521,9 @@ TEST(Sclub, RefusesStatesThatNoneCouldHaveSaved) {
   refused("in their order", {.numbers = {0, 2}});
   refused("cannot have", {.members = {{UserId{0}}, {UserId{0}}}});
   refused("cannot have", {.members = {{UserId{0}}, {UserId{2}}}});
-  refused("not one of its members", {.members = {{UserId{0}}, {}}});
-  refused("not one of its members", {.members = {{UserId{0}, UserId{1}}, {}}});
-  refused("not one of its members", {.phase = 2});
-  refused("not one of its members", {.with_state = true});
+  refused("could have been", {.members = {{UserId{0}}, {}}});
+  refused("could have been", {.phase = 2});
+  refused("state", {.members = {{UserId{0}, UserId{1}}, {}}});  // which has a state of its own
   refused("in no cluster", {.numbers = {0}});
   refused("old weights", {.old_blocks = {1}, .old_values = {0.0, 0.0}});
   refused("old weights", {.old_blocks = {0}, .old_values = {0.0}});

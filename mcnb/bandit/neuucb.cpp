@@ -7,33 +7,22 @@
 #include "mcnb/bandit/neural_model.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
-#include "mcnb/base/check.h"
-#include "mcnb/base/error.h"
 
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kWholeByItself = 3'500;  // parameters up to which `auto` keeps Z whole
-constexpr std::size_t kMostArmsTogether = 32;  // whose gradients are held at once
-
-enum class Matrix { kAuto, kFull, kDiagonal };
+constexpr std::size_t kMostArmsTogether = 32;   // whose gradients are held at once
+constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
 
 struct NeuUcbOptions {
-  double alpha = 0.1;
-  double lambda = 1.0;
-  Matrix matrix = Matrix::kAuto;
+  ConfidenceOptions confidence;
   NeuralOptions neural;
 };
 
 OptionTable<NeuUcbOptions> option_table() {
-  using Options = NeuUcbOptions;
-  OptionTable<Options> table;
-  table.number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
-      .number("lambda", &Options::lambda, {1e-6, 1e6}, "Z = lambda I at the start")
-      .choice("matrix", &Options::matrix,
-              {{"auto", Matrix::kAuto}, {"full", Matrix::kFull}, {"diagonal", Matrix::kDiagonal}},
-              "how Z is kept; auto: full up to 3,500 parameters")
-      .part(&Options::neural, neural_option_table());
+  OptionTable<NeuUcbOptions> table;
+  table.part(&NeuUcbOptions::confidence, confidence_option_table())
+      .part(&NeuUcbOptions::neural, neural_option_table());
   return table;
 }
 
@@ -44,28 +33,12 @@ NeuUcbOptions parse(const OptionValues& values) {
   return options;
 }
 
-ConfidenceMatrix make_matrix(const NeuUcbOptions& options, const NetworkShape& shape) {
-  const std::size_t parameters = shape.parameter_count();
-  const bool whole = options.matrix == Matrix::kFull ||
-                     (options.matrix == Matrix::kAuto && parameters <= kWholeByItself);
-  if (whole && parameters > ConfidenceMatrix::kMostWhole) {
-    refuse_option("matrix",
-                  fmt::format("auto or diagonal for a network of {} parameters (full: at most {})",
-                              parameters, ConfidenceMatrix::kMostWhole),
-                  "full");
-  }
-  return {parameters, options.lambda,
-          whole ? ConfidenceMatrix::Form::kWhole : ConfidenceMatrix::Form::kDiagonal};
-}
-
 // NeuUCB-ONE: one network for all users. Scores an arm by f(x) + alpha sqrt(g^T Z^-1 g), where g is
 // the gradient of f at x and Z = lambda I + the sum of g g^T over the arms whose rewards were
 // learned, each g as it was when its reward came (feedback may be late, and a round without any
 // has taught nothing). Start data count as such arms.
 //
-// Z is kept whole up to 3,500 parameters and by its diagonal beyond. Arms cost time in proportion
-// to their own features, not to the whole vector that a block is part of (with a whole Z: to its
-// square, and learning touches all of Z).
+// Z is kept whole up to 3,500 parameters and by its diagonal beyond.
 class NeuUcbOne final : public Policy {
  public:
   NeuUcbOne(const NeuUcbOptions& options, const PolicySetup& setup)
@@ -73,7 +46,7 @@ class NeuUcbOne final : public Policy {
         users_(setup.users),
         threads_(*setup.threads),
         model_(options.neural, setup.inputs, setup.seed),
-        matrix_(make_matrix(options, model_.shape())) {}
+        matrix_(options.confidence, model_.shape()) {}
 
   std::size_t user_count() const override { return users_.count(); }
   void add_users(std::size_t count) override { users_.add(count); }
@@ -88,12 +61,10 @@ class NeuUcbOne final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     check_round(round, users_.count(), shape());
     std::vector<Score> scores(round.arms.size());
-    const std::size_t share =
-        (scores.size() + threads_.thread_count() - 1) / threads_.thread_count();
-    threads_.parallel_for(scores.size(), std::min(share, kMostArmsTogether),
-                          [&](std::size_t begin, std::size_t end) {
-                            score_arms(round, begin, std::span(scores).subspan(begin, end - begin));
-                          });
+    for (std::size_t begin = 0; begin < scores.size(); begin += kMostArmsTogether) {
+      const std::size_t count = std::min(kMostArmsTogether, scores.size() - begin);
+      score_arms(round, begin, std::span(scores).subspan(begin, count));
+    }
     return scores;
   }
 
@@ -127,22 +98,27 @@ class NeuUcbOne final : public Policy {
   const NetworkShape& shape() const { return model_.shape(); }
 
   // Scores the arms from `begin` on.
-  void score_arms(const Round& round, std::size_t begin, std::span<Score> scores) const {
-    GradientFactors factors;
-    std::vector<SparseGradient> gradients(scores.size());
-    std::vector<double> squares(scores.size());
-    for (std::size_t i = 0; i < scores.size(); ++i) {
+  void score_arms(const Round& round, std::size_t begin, std::span<Score> scores) {
+    gradients_.resize(std::max(gradients_.size(), scores.size()));
+    squares_.resize(scores.size());
+    const auto find = [&](std::size_t i) {
       const Arm& arm = round.arms[begin + i];
-      find_gradient(shape(), model_.network(), arm.features, factors);
-      check_value(factors.value, [&] {
+      find_gradient(shape(), model_.network(), arm.features, gradients_[i]);
+      check_value(gradients_[i].value, [&] {
         return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
       });
-      expand_gradient(shape(), factors, gradients[i]);
-      scores[i].estimate = factors.value;
-    }
-    matrix_.find_squares(gradients, squares);
+    };
+    const std::size_t cost = round.arms[begin].features.values.size() * shape().width;
+    threads_.parallel_for(scores.size(), kWorthAThread / cost + 1,
+                          [&](std::size_t first, std::size_t end) {
+                            for (std::size_t i = first; i < end; ++i) {
+                              find(i);
+                            }
+                          });
+    matrix_.find_squares(threads_, std::span(gradients_).first(scores.size()), squares_);
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      scores[i].meta_bonus = options_.alpha * std::sqrt(squares[i]);
+      scores[i].estimate = gradients_[i].value;
+      scores[i].meta_bonus = options_.confidence.alpha * std::sqrt(squares_[i]);
       scores[i].value = scores[i].estimate + scores[i].meta_bonus;
       scores[i].cluster_size = users_.count();
     }
@@ -151,11 +127,12 @@ class NeuUcbOne final : public Policy {
   // Z and the model take a sample; `place` names it in errors.
   template <class Place>
   void take_in(const Sample& sample, Place place) {
-    find_gradient(shape(), model_.network(), sample.features, factors_);
-    check_value(factors_.value, place);
-    expand_gradient(shape(), factors_, gradient_);
+    gradients_.resize(std::max<std::size_t>(gradients_.size(), 1));
+    GradientFactors& gradient = gradients_[0];
+    find_gradient(shape(), model_.network(), sample.features, gradient);
+    check_value(gradient.value, place);
     model_.take_in(sample);
-    matrix_.add(gradient_);
+    matrix_.add(threads_, gradient);
   }
 
   NeuUcbOptions options_;
@@ -164,8 +141,8 @@ class NeuUcbOne final : public Policy {
   NeuralModel model_;
   ConfidenceMatrix matrix_;
 
-  GradientFactors factors_;
-  SparseGradient gradient_;
+  std::vector<GradientFactors> gradients_;  // scratch, by arm
+  std::vector<double> squares_;
 };
 
 std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -23,6 +24,13 @@ void check_arm(const std::string& place, const Arm& arm, std::size_t users,
   check_features(shape, arm.features, place);
 }
 
+// Whether an arm of a round is as it should be: without the words that an error takes.
+bool is_good_arm(const Arm& arm, std::size_t place, std::size_t users, const NetworkShape& shape) {
+  return index(arm.index) == place && index(arm.user) < users &&
+         features_fit(shape, arm.features) &&
+         std::ranges::all_of(arm.features.values, [](float value) { return std::isfinite(value); });
+}
+
 }  // namespace
 
 void check_round(const Round& round, std::size_t users, const NetworkShape& shape) {
@@ -32,6 +40,9 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
                                                index(round.id), kMostArms, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
+    if (is_good_arm(round.arms[i], i, users, shape)) {
+      continue;
+    }
     const std::string place = fmt::format("round {}, arm {}", index(round.id), i);
     if (index(round.arms[i].index) != i) {
       throw Error(ErrorKind::kInput, fmt::format("{}: expected the index {}, got {}", place, i,

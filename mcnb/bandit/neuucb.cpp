@@ -7,6 +7,7 @@
 #include "mcnb/bandit/neural_model.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
+#include "mcnb/base/random.h"
 
 namespace mcnb {
 namespace {
@@ -33,16 +34,22 @@ NeuUcbOptions parse(const OptionValues& values) {
   return options;
 }
 
-// NeuUCB-ONE: one network for all users. Scores an arm by f(x) + alpha sqrt(g^T Z^-1 g), where g is
-// the gradient of f at x and Z = lambda I + the sum of g g^T over the arms whose rewards were
-// learned, each g as it was when its reward came (feedback may be late, and a round without any
-// has taught nothing). Start data count as such arms.
+enum class Exploration { kUpperBound, kDraw };
+
+// One network for all users, and Z = lambda I + the sum of g g^T over the arms whose rewards were
+// learned, g being the gradient of f at the arm as it was when its reward came (feedback may be
+// late, and a round without any has taught nothing). Start data count as such arms.
 //
-// Z is kept whole up to 3,500 parameters and by its diagonal beyond.
-class NeuUcbOne final : public Policy {
+// NeuUCB-ONE scores an arm by the upper bound f(x) + alpha sqrt(g^T Z^-1 g); NeuralTS by a draw
+// from the normal distribution of mean f(x) and deviation alpha sqrt(g^T Z^-1 g), addressed by the
+// seed, the round and the arm, so that whoever asks again sees the same.
+class SharedNeuralBandit final : public Policy {
  public:
-  NeuUcbOne(const NeuUcbOptions& options, const PolicySetup& setup)
+  SharedNeuralBandit(const NeuUcbOptions& options, Exploration exploration,
+                     const PolicySetup& setup)
       : options_(options),
+        exploration_(exploration),
+        seed_(setup.seed),
         users_(setup.users),
         threads_(*setup.threads),
         model_(options.neural, setup.inputs, setup.seed),
@@ -118,10 +125,19 @@ class NeuUcbOne final : public Policy {
     matrix_.find_squares(threads_, std::span(gradients_).first(scores.size()), squares_);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       scores[i].estimate = gradients_[i].value;
-      scores[i].meta_bonus = options_.confidence.alpha * std::sqrt(squares_[i]);
+      scores[i].meta_bonus = options_.confidence.alpha * std::sqrt(squares_[i]) *
+                             direction(round.id, round.arms[begin + i].index);
       scores[i].value = scores[i].estimate + scores[i].meta_bonus;
       scores[i].cluster_size = users_.count();
     }
+  }
+
+  // How many deviations above the estimate the score is.
+  double direction(RoundId round, ArmIndex arm) const {
+    return exploration_ == Exploration::kUpperBound
+               ? 1.0
+               : Rng(seed_, Stream::kThompson, index(round), static_cast<std::uint32_t>(index(arm)))
+                     .normal();
   }
 
   // Z and the model take a sample; `place` names it in errors.
@@ -136,6 +152,8 @@ class NeuUcbOne final : public Policy {
   }
 
   NeuUcbOptions options_;
+  Exploration exploration_;
+  std::uint64_t seed_;
   UserCount users_;
   ThreadPool& threads_;
   NeuralModel model_;
@@ -145,9 +163,13 @@ class NeuUcbOne final : public Policy {
   std::vector<double> squares_;
 };
 
+template <Exploration kExploration>
 std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<NeuUcbOne>(parse(options), setup);
+  return std::make_unique<SharedNeuralBandit>(parse(options), kExploration, setup);
 }
+
+std::vector<OptionHelp> option_help() { return option_table().help(); }
+OptionValues resolve(const OptionValues& options) { return option_table().values(parse(options)); }
 
 }  // namespace
 
@@ -155,9 +177,18 @@ PolicyKind neuucb_one_policy() {
   return {.name = "neuucb-one",
           .help = "one neural network for all users, with upper confidence bounds",
           .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+          .options = option_help,
+          .resolve = resolve,
+          .build = build<Exploration::kUpperBound>};
+}
+
+PolicyKind neuralts_policy() {
+  return {.name = "neuralts",
+          .help = "one neural network for all users; draws from what it holds possible",
+          .paper = "Zhang, Zhou, Li, Gu: Neural Thompson Sampling, ICLR 2021",
+          .options = option_help,
+          .resolve = resolve,
+          .build = build<Exploration::kDraw>};
 }
 
 }  // namespace mcnb

@@ -15,10 +15,8 @@ namespace {
 
 // In the order of their names.
 const std::array kPolicies{
-    linucb_policy(),
-    mcnb_policy(),
-    neuucb_one_policy(),
-    random_policy(),
+    epsilon_greedy_policy(), linucb_policy(),     mcnb_policy(),       neuau_policy(),
+    neuralts_policy(),       neuucb_ind_policy(), neuucb_one_policy(), random_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
@@ -63,6 +61,7 @@ std::map<std::string, std::string> identity(const PolicySpec& spec, const Policy
   all["inputs"] = std::to_string(setup.inputs);
   all["users at the start"] = std::to_string(setup.users);
   all["features of a user"] = std::to_string(setup.user_feature_count);
+  all["features of a block"] = std::to_string(setup.block_length);
   all["seed"] = std::to_string(setup.seed);
   return all;
 }

@@ -20,8 +20,12 @@ struct PolicyKind {
 };
 
 // Every policy there is, each defined in its own file, where its rules are told.
+PolicyKind epsilon_greedy_policy();
 PolicyKind linucb_policy();
 PolicyKind mcnb_policy();
+PolicyKind neuau_policy();
+PolicyKind neuralts_policy();
+PolicyKind neuucb_ind_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();
 

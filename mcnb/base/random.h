@@ -32,6 +32,8 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kThompson = 40,
+  kEpsilonGreedy = 41,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

@@ -20,11 +20,18 @@ using plain::expect_error;
 // Policies to hold to the contract of policy.h: every one there is, small, and its other ways.
 std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
+      "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
       "mcnb:width=10:depth=3:preset=algorithm",
       "mcnb:width=10:preset=algorithm",
       "mcnb:width=10:preset=experiments:history_limit=15",
+      "neuau:width=10:train_steps=40",
+      "neuau:width=6:matrix=diagonal:training=online",
+      "neuralts:width=10:train_steps=40",
+      "neuucb-ind:width=10:train_steps=2:matrix=full:history_limit=5",
+      "neuucb-ind:width=10:train_steps=40",
+      "neuucb-ind:width=6:depth=3:biases=yes:training=online",
       "neuucb-one:width=10:train_steps=40",
       "neuucb-one:width=10:train_steps=40:matrix=diagonal:history_limit=15",
       "neuucb-one:width=6:depth=3:biases=yes:training=online",
@@ -95,7 +102,9 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of linucb, mcnb, neuucb-one, random",
+    expect_error(ErrorKind::kUsage,
+                 "expected one of epsilon-greedy, linucb, mcnb, neuau, neuralts, "
+                 "neuucb-ind, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

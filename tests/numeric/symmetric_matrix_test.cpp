@@ -166,13 +166,16 @@ TEST(SymmetricMatrix, IsTheSameToTheBitOnAvx2AndAvx512) {
 }
 
 TEST(SymmetricMatrix, TakesOverADenseOne) {
-  const Eigen::MatrixXd any = Eigen::MatrixXd::Random(21, 21);
+  Rng rng(4, Stream::kTest);
+  Eigen::MatrixXd any(21, 21);
+  for (double& value : any.reshaped()) {
+    value = rng.normal();
+  }
   const Eigen::MatrixXd symmetric = any + any.transpose();
   SymmetricMatrix matrix(21, 1.0);
   matrix.assign(symmetric);
   EXPECT_TRUE(matrix.dense() == symmetric);
   ThreadPool threads(1);
-  Rng rng(4, Stream::kTest);
   const OwnVector v(rng, matrix);
   double square = 0.0;
   const BlockVector view = v.view();

@@ -32,6 +32,7 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kUserGraph = 20,
   kThompson = 40,
   kEpsilonGreedy = 41,
 };

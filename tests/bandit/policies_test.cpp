@@ -20,6 +20,8 @@ using plain::expect_error;
 // Policies to hold to the contract of policy.h: every one there is, small, and its other ways.
 std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
+      "club:alpha_2=0.2:lambda=0.1",
+      "club:alpha_2=0.3:graph=random",
       "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
@@ -103,13 +105,13 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
     expect_error(ErrorKind::kUsage,
-                 "expected one of epsilon-greedy, linucb, mcnb, neuau, neuralts, "
+                 "expected one of club, epsilon-greedy, linucb, mcnb, neuau, neuralts, "
                  "neuucb-ind, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);
-  expect_error(ErrorKind::kUsage, "policy \"club\": expected one of",
-               [&] { make_policy({.name = "club"}, cases::setup_of({}, threads)); });
+  expect_error(ErrorKind::kUsage, "policy \"clob\": expected one of",
+               [&] { make_policy({.name = "clob"}, cases::setup_of({}, threads)); });
 }
 
 TEST(Policies, HelpTellsOfAllAndTheirOptions) {

@@ -78,15 +78,15 @@ NeuralModel::NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std
   history_.add_users(kEverybody.size());
 }
 
-void NeuralModel::take_in(const Sample& sample) {
+std::optional<EventId> NeuralModel::take_in(const Sample& sample) {
   if (options_.training == TrainingMode::kReplay) {
-    history_.add(kEverybody, sample);
-    return;
+    return history_.add(kEverybody, sample);
   }
   float* const network = network_.data();
   kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
                     sample.reward, static_cast<float>(options_.online_rate));
   ++steps_;
+  return std::nullopt;
 }
 
 bool NeuralModel::count_reward() {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,9 +76,9 @@ class NeuralModel {
   std::uint64_t reward_count() const { return rewards_; }
   std::uint64_t step_count() const { return steps_; }
 
-  // Takes a sample for the trainings to come or, with training = online, a step on it. Start data
-  // are such samples too, but no rewards.
-  void take_in(const Sample& sample);
+  // Takes a sample into the history, for the trainings to come, and returns its place there; or,
+  // with training = online, takes a step on it. Start data are such samples too, but no rewards.
+  std::optional<EventId> take_in(const Sample& sample);
 
   // Counts the reward of the sample taken in last; trains where a training is due, and says so.
   bool count_reward();

@@ -15,9 +15,9 @@ namespace {
 
 // In the order of their names.
 const std::array kPolicies{
-    club_policy(),       epsilon_greedy_policy(), linucb_policy(),
-    mcnb_policy(),       neuau_policy(),          neuralts_policy(),
-    neuucb_ind_policy(), neuucb_one_policy(),     random_policy(),
+    club_policy(),       epsilon_greedy_policy(), linucb_policy(),   mcnb_policy(),
+    neuau_policy(),      neural_linear_policy(),  neuralts_policy(), neuucb_ind_policy(),
+    neuucb_one_policy(), random_policy(),
 };
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};

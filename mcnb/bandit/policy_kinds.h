@@ -25,6 +25,7 @@ PolicyKind epsilon_greedy_policy();
 PolicyKind linucb_policy();
 PolicyKind mcnb_policy();
 PolicyKind neuau_policy();
+PolicyKind neural_linear_policy();
 PolicyKind neuralts_policy();
 PolicyKind neuucb_ind_policy();
 PolicyKind neuucb_one_policy();

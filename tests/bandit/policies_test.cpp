@@ -30,6 +30,9 @@ std::vector<std::string> every_policy() {
       "mcnb:width=10:preset=experiments:history_limit=15",
       "neuau:width=10:train_steps=40",
       "neuau:width=6:matrix=diagonal:training=online",
+      "neural-linear:width=10:train_steps=40:alpha_2=0.3",
+      "neural-linear:width=10:train_steps=40:alpha_2=0.3:graph=random:history_limit=15",
+      "neural-linear:width=6:depth=3:alpha_2=0.3:training=online",
       "neuralts:width=10:train_steps=40",
       "neuucb-ind:width=10:train_steps=2:matrix=full:history_limit=5",
       "neuucb-ind:width=10:train_steps=40",
@@ -105,8 +108,8 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
     expect_error(ErrorKind::kUsage,
-                 "expected one of club, epsilon-greedy, linucb, mcnb, neuau, neuralts, "
-                 "neuucb-ind, neuucb-one, random",
+                 "expected one of club, epsilon-greedy, linucb, mcnb, neuau, neural-linear, "
+                 "neuralts, neuucb-ind, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

@@ -37,6 +37,8 @@ enum class Stream : std::uint32_t {
   kPreClusters = 13,
   kUserGraph = 20,
   kLocbSeeds = 30,
+  kThompson = 40,
+  kEpsilonGreedy = 41,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

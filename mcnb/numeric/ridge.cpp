@@ -110,6 +110,16 @@ void RidgeState::add(std::span<const float> x, double reward) {
   w_.noalias() = inverse_ * b_;
 }
 
+void RidgeState::add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum,
+                          std::uint64_t samples) {
+  check(squares.rows() == m_.rows() && squares.cols() == m_.cols() && sum.size() == b_.size(),
+        "sums have the dimension of the ridge state");
+  m_ += squares;
+  b_ += sum;
+  samples_ += samples;
+  invert();
+}
+
 void RidgeState::check_kind(const RidgeState& other) const {
   check(other.dimension() == dimension() && other.lambda_ == lambda_,
         "merged ridge states have the same dimension and lambda");

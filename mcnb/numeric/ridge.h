@@ -35,6 +35,9 @@ class RidgeState {
   // Throws Error (kInput) for a wrong dimension or a number that is not finite.
   void add(std::span<const float> x, double reward);
 
+  // Adds samples by their sums: of x x^T and of r x. One inversion.
+  void add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum, std::uint64_t samples);
+
   // Takes over all samples of other states of the same dimension and lambda; one inversion.
   void merge(std::span<const RidgeState* const> others);
   void merge(const RidgeState& other);

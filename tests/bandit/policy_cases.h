@@ -97,8 +97,25 @@ inline OwnRound draw_start(const World& world) {
   return own;
 }
 
+inline constexpr std::size_t kUserFeatures = 2;
+
+// What users look like, as many as are asked for.
+inline std::span<const float> user_features(std::size_t users) {
+  static const std::vector<float> all = [] {
+    Rng rng(1, Stream::kTest, 3);
+    return plain::draw(rng, 100 * kUserFeatures);
+  }();
+  return std::span(all).first(users * kUserFeatures);
+}
+
 inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
-  return {.inputs = world.inputs(), .users = world.users, .seed = 7, .threads = &threads};
+  return {.inputs = world.inputs(),
+          .users = world.users,
+          .seed = 7,
+          .threads = &threads,
+          .user_features = user_features(world.users),
+          .user_feature_count = kUserFeatures,
+          .block_length = world.blocks ? world.features : 0};
 }
 
 // When rewards come back.

@@ -104,7 +104,7 @@ struct Weights {
 // - A cluster born by a merge has, until the next phase, w_c and T_c as they were at its birth;
 //   one that a user left goes on with those of the phase's start. A cluster of one does not split.
 // - Clusters are numbered as they are born. Only those that the round changed look for partners
-//   (the paper looks at all pairs, for ever): the lowest number first, and take the partner with
+//   (the paper looks at all pairs each time): the lowest number first, and take the partner with
 //   the lowest number; the larger of two takes in the other, of equal ones the older. The union
 //   looks again, until nobody finds a partner. What this puts off is a merge that nothing but the
 //   growth of t has let through, until one of the two is served again.

@@ -335,8 +335,11 @@ TEST(Sclub, DoesWhatItsTwinDoesOnBlocksWithUsersOfTheirOwn) {
 }
 
 TEST(Sclub, DoesWhatItsTwinDoesWhereUsersComeUnequallyOften) {
-  const Happened happened = expect_matches_twin({.users = 40, .groups = 1, .skew = 1.5},
-                                                {.alpha_w = 1.5, .alpha_p = 0.05}, {.late = true});
+  const Settings settings{.alpha_w = 1.5, .alpha_p = 0.05};
+  Happened happened =
+      expect_matches_twin({.users = 40, .groups = 1, .skew = 1.5}, settings, {.rounds = 2000});
+  happened.add(expect_matches_twin({.users = 20, .groups = 1, .skew = 1.5}, settings,
+                                   {.rounds = 2000, .late = true}));
   EXPECT_GT(happened.splits_by_shares, 100);
   EXPECT_GT(happened.splits_of_rare_users, 2);
   EXPECT_GT(happened.merges, 100);

@@ -47,6 +47,7 @@ std::uint32_t LinearUsers::add(UserId user, const Features& features, double rew
   const std::uint32_t row = known_.meet(user);
   if (row == rows_.size()) {
     rows_.push_back({LinearState(lambda_), {}});
+    widths_.push_back(0.0);
   }
   LinearState& state = rows_[row].state;
   const bool is_new = state.find(block) == nullptr;
@@ -56,6 +57,7 @@ std::uint32_t LinearUsers::add(UserId user, const Features& features, double rew
     make_slot(row, place);
   }
   copy_weights(row, place);
+  widths_[row] = confidence_width(state.sample_count());
   return block;
 }
 
@@ -152,6 +154,7 @@ RidgePrediction LinearUsers::predict(const LinearState* state, const Features& f
 std::size_t LinearUsers::memory_bytes() const {
   std::size_t bytes = sizeof *this - sizeof known_ + known_.memory_bytes() +
                       blocks_.memory_bytes() + rows_.capacity() * sizeof rows_[0] +
+                      widths_.capacity() * sizeof widths_[0] +
                       weights_.capacity() * sizeof weights_[0];
   for (const Row& row : rows_) {
     bytes +=
@@ -176,6 +179,7 @@ void LinearUsers::load(StateReader& reader) {
   known_.load(reader);
   blocks_.load(reader, shape_);
   rows_.clear();
+  widths_.clear();
   weights_.clear();
   const std::vector<std::uint32_t> lengths = block_lengths();
   for (std::uint32_t row = 0; row < known_.count(); ++row) {
@@ -185,6 +189,7 @@ void LinearUsers::load(StateReader& reader) {
     if (state.sample_count() == 0) {
       reader.fail("a user is known for nothing");
     }
+    widths_.push_back(confidence_width(state.sample_count()));
     for (std::size_t place = 0; place < state.block_count(); ++place) {
       make_slot(row, place);
       copy_weights(row, place);

@@ -55,6 +55,8 @@ class LinearUsers {
   UserId user(std::uint32_t row) const { return known_.user(row); }
   const LinearState& state(std::uint32_t row) const { return rows_[row].state; }
 
+  // F(T) of a known user.
+  double width(std::uint32_t row) const { return widths_[row]; }
   // The weights of a known user on a block; nothing where it has no samples: all zero.
   std::span<const double> weights(std::uint32_t row, std::uint32_t block) const;
 
@@ -96,6 +98,7 @@ class LinearUsers {
   double lambda_;
   FeatureBlocks blocks_;
   std::vector<Row> rows_;
+  std::vector<double> widths_;         // by row
   std::vector<BlockWeights> weights_;  // by block
 };
 

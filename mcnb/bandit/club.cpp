@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "mcnb/bandit/linear_clusters.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
@@ -90,12 +88,12 @@ class Club final : public Policy {
     users_.check_feedback(round, arm, reward);
     add(arm.user, arm.features, reward);
     ++rewards_;
-    cut_edges(arm.user);
+    clusters_.cut_distant(arm.user, options_.alpha_2);
   }
 
   std::size_t memory_bytes() const override {
     return sizeof *this - sizeof users_ - sizeof clusters_ + users_.memory_bytes() +
-           clusters_.memory_bytes() + widths_.capacity() * sizeof widths_[0];
+           clusters_.memory_bytes();
   }
 
   void save(StateWriter& writer) const override {
@@ -108,34 +106,12 @@ class Club final : public Policy {
     users_.load(reader);
     clusters_.load(reader);
     rewards_ = reader.read<std::uint64_t>();
-    widths_.clear();
-    for (std::uint32_t row = 0; row < users_.known_count(); ++row) {
-      widths_.push_back(confidence_width(users_.state(row).sample_count()));
-    }
   }
 
  private:
   void add(UserId user, const Features& features, double reward) {
     const std::uint32_t block = users_.add(user, features, reward);
     clusters_.add(user, block, features, reward);
-    const std::uint32_t row = users_.row(user).value();
-    widths_.resize(users_.known_count());
-    widths_[row] = confidence_width(users_.state(row).sample_count());
-  }
-
-  void cut_edges(UserId user) {
-    const std::uint32_t row = users_.row(user).value();
-    const auto differ = [&](double squared_distance, double other_width) {
-      const double allowed = options_.alpha_2 * (widths_[row] + other_width);
-      return squared_distance > allowed * allowed;
-    };
-    clusters_.graph().find_links(user, links_);
-    std::erase_if(links_.rows, [&](std::uint32_t other) {
-      return !differ(users_.squared_distance(row, other), widths_[other]);
-    });
-    links_.unknown =
-        links_.unknown && differ(users_.state(row).squared_norm(), confidence_width(0));
-    clusters_.cut(user, links_);
   }
 
   ClubOptions options_;
@@ -143,8 +119,6 @@ class Club final : public Policy {
   LinearClusters clusters_;
   ThreadPool& threads_;
   std::uint64_t rewards_ = 0;
-  std::vector<double> widths_;  // F(T) by row
-  UserGraph::Links links_;      // memory to be reused
 };
 
 std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {

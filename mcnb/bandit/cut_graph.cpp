@@ -1,6 +1,7 @@
 #include "mcnb/bandit/cut_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <utility>
@@ -45,6 +46,18 @@ std::size_t count_of(std::span<const Word> words) {
     count += static_cast<std::size_t>(std::popcount(word));
   }
   return count;
+}
+
+// Bit c of word r becomes bit r of word c: halves change places, then quarters, and so on.
+void transpose(std::array<Word, kBits>& bits) {
+  Word mask = 0x00000000ffffffffU;
+  for (std::size_t half = kBits / 2; half != 0; half /= 2, mask ^= mask << half) {
+    for (std::size_t i = 0; i < kBits; i = (i + half + 1) & ~half) {
+      const Word change = ((bits[i] >> half) ^ bits[i + half]) & mask;
+      bits[i] ^= change << half;
+      bits[i + half] ^= change;
+    }
+  }
 }
 
 // Of a set that is not empty.
@@ -117,19 +130,23 @@ std::span<const Word> CutGraph::marks_of(std::uint32_t node) const {
 
 bool CutGraph::is_marked(std::uint32_t a, std::uint32_t b) const { return has(marks_of(a), b); }
 
-void CutGraph::mark(std::uint32_t a, std::uint32_t b) {
-  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    if (marks_.size() <= from) {
-      marks_.resize(from + std::size_t{1});
-    }
-    std::vector<Word>& row = marks_[from];
-    if (const std::size_t needed = to / kBits + 1; row.size() < needed) {
-      // Doubling, as vectors do, would double the memory of a large graph.
-      row.reserve(std::min(words_for(node_count()), needed + needed / 4));
-      row.resize(needed);
-    }
-    row[to / kBits] |= bit_of(to);
+// Where the marks of a node with the 64 nodes of a word are.
+Word& CutGraph::word_to_change(std::size_t node, std::size_t word) {
+  if (marks_.size() <= node) {
+    marks_.resize(node + 1);
   }
+  std::vector<Word>& row = marks_[node];
+  if (row.size() <= word) {
+    // Doubling, as vectors do, would double the memory of a large graph.
+    row.reserve(std::min(words_for(node_count()), word + 1 + word / 4));
+    row.resize(word + 1);
+  }
+  return row[word];
+}
+
+void CutGraph::mark(std::uint32_t a, std::uint32_t b) {
+  word_to_change(a, b / kBits) |= bit_of(b);
+  word_to_change(b, a / kBits) |= bit_of(a);
 }
 
 std::vector<Word> CutGraph::members(std::uint32_t component) const {
@@ -306,12 +323,40 @@ void CutGraph::load(StateReader& reader, std::size_t most_nodes) {
         (below.back() & ~(bit_of(node) - 1)) != 0) {
       reader.fail("a node of a graph lost an edge that it never had");
     }
-    for_every_node(below, [&](std::uint32_t other) { mark(node, other); });
+    for (std::size_t word = 0; word < below.size(); ++word) {
+      if (below[word] != 0) {
+        word_to_change(node, word) = below[word];
+      }
+    }
   }
+  mark_both_ways();
   sizes_.assign(static_cast<std::size_t>(components), 0);
   check_components(reader);
   for (const std::uint32_t component : component_of_) {
     ++sizes_[component];
+  }
+}
+
+// Adds to what stands below the diagonal what stands above it, 64 x 64 bits at a time: the marks
+// may be hundreds of millions.
+void CutGraph::mark_both_ways() {
+  const std::size_t words = words_for(node_count());
+  for (std::size_t row = 0; row < words; ++row) {
+    for (std::size_t column = 0; column <= row; ++column) {
+      std::array<Word, kBits> bits{};
+      for (std::size_t i = 0; i < kBits; ++i) {
+        const std::size_t node = row * kBits + i;
+        if (node < marks_.size() && column < marks_[node].size()) {
+          bits[i] = marks_[node][column];
+        }
+      }
+      transpose(bits);
+      for (std::size_t i = 0; i < kBits; ++i) {
+        if (bits[i] != 0) {
+          word_to_change(column * kBits + i, row) |= bits[i];
+        }
+      }
+    }
   }
 }
 

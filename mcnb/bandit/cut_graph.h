@@ -59,6 +59,8 @@ class CutGraph {
 
   bool is_marked(std::uint32_t a, std::uint32_t b) const;
   void mark(std::uint32_t a, std::uint32_t b);
+  Word& word_to_change(std::size_t node, std::size_t word);
+  void mark_both_ways();
   std::span<const Word> marks_of(std::uint32_t node) const;
   std::vector<Word> members(std::uint32_t component) const;
   std::uint32_t split_off(std::span<const Word> members);

@@ -135,6 +135,20 @@ void LinearClusters::cut(UserId user, const UserGraph::Links& links) {
   }
 }
 
+void LinearClusters::cut_distant(UserId user, double alpha_2) {
+  const std::uint32_t row = users_.row(user).value();
+  const auto distant = [&](double squared_distance, double other_width) {
+    const double allowed = alpha_2 * (users_.width(row) + other_width);
+    return squared_distance > allowed * allowed;
+  };
+  graph_->find_links(user, links_);
+  std::erase_if(links_.rows, [&](std::uint32_t other) {
+    return !distant(users_.squared_distance(row, other), users_.width(other));
+  });
+  links_.unknown = links_.unknown && distant(users_.state(row).squared_norm(), confidence_width(0));
+  cut(user, links_);
+}
+
 std::size_t LinearClusters::memory_bytes() const {
   std::size_t bytes =
       sizeof *this + graph_->memory_bytes() + groups_.capacity() * sizeof groups_[0];

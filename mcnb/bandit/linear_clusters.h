@@ -36,6 +36,10 @@ class LinearClusters {
   // Deletes edges of a known user (UserGraph::cut), and splits what comes apart.
   void cut(UserId user, const UserGraph::Links& links);
 
+  // The rule of CLUB: deletes every edge (u, j) of a known user with
+  // ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)).
+  void cut_distant(UserId user, double alpha_2);
+
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   // Expects the users to be loaded already.
@@ -58,6 +62,7 @@ class LinearClusters {
   std::unique_ptr<UserGraph> graph_;
   std::uint32_t met_ = 0;      // rows that the graph has been told of
   std::vector<Group> groups_;  // by component
+  UserGraph::Links links_;     // memory to be reused
 };
 
 }  // namespace mcnb

@@ -1,7 +1,6 @@
 #include "mcnb/bandit/linear_state.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -53,20 +52,8 @@ std::uint64_t samples_of(std::span<const RidgeState* const> ridges) {
   return sum;
 }
 
-// Sum of value(i)^2 over [0, count), in four fixed lanes that do not wait for each other.
-template <class Value>
-double sum_of_squares(std::size_t count, Value value) {
-  std::array<double, 4> sums{};
-  std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      sums[lane] += value(i + lane) * value(i + lane);
-    }
-  }
-  for (; i < count; ++i) {
-    sums[i % 4] += value(i) * value(i);
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+Eigen::Map<const Eigen::VectorXd> as_vector(std::span<const double> values) {
+  return {values.data(), static_cast<Eigen::Index>(values.size())};
 }
 
 }  // namespace
@@ -225,12 +212,10 @@ void LinearState::load(StateReader& reader, std::span<const std::uint32_t> lengt
 
 double squared_distance(std::span<const double> a, std::span<const double> b) {
   check(a.size() == b.size(), "weights of one block have one length");
-  return sum_of_squares(a.size(), [&](std::size_t i) { return a[i] - b[i]; });
+  return (as_vector(a) - as_vector(b)).squaredNorm();
 }
 
-double squared_norm(std::span<const double> a) {
-  return sum_of_squares(a.size(), [&](std::size_t i) { return a[i]; });
-}
+double squared_norm(std::span<const double> a) { return as_vector(a).squaredNorm(); }
 
 double confidence_width(std::uint64_t samples) {
   const double count = 1.0 + static_cast<double>(samples);

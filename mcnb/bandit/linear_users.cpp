@@ -47,6 +47,7 @@ std::uint32_t LinearUsers::add(UserId user, const Features& features, double rew
   const std::uint32_t row = known_.meet(user);
   if (row == rows_.size()) {
     rows_.push_back({LinearState(lambda_), {}});
+    widths_.push_back(0.0);
   }
   LinearState& state = rows_[row].state;
   const bool is_new = state.find(block) == nullptr;
@@ -56,6 +57,7 @@ std::uint32_t LinearUsers::add(UserId user, const Features& features, double rew
     make_slot(row, place);
   }
   copy_weights(row, place);
+  widths_[row] = confidence_width(state.sample_count());
   return block;
 }
 
@@ -67,8 +69,9 @@ void LinearUsers::make_slot(std::uint32_t row, std::size_t place) {
   std::vector<std::uint32_t>& slots = rows_[row].slots;
   slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(place),
                static_cast<std::uint32_t>(weights.rows.size()));
+  weights.length = state.ridge(place).dimension();
   weights.rows.push_back(row);
-  weights.values.resize(weights.values.size() + state.ridge(place).dimension());
+  weights.values.resize(weights.values.size() + weights.length);
 }
 
 void LinearUsers::copy_weights(std::uint32_t row, std::size_t place) {
@@ -88,12 +91,23 @@ double LinearUsers::distance(UserId a, UserId b) const {
   return std::sqrt(first->squared_distance(*second));
 }
 
+std::span<const double> LinearUsers::weights(std::uint32_t row, std::uint32_t block) const {
+  const std::span<const double> all(weights_[block].values);
+  const std::size_t length = weights_[block].length;
+  if (weights_.size() == 1) {  // slots are rows: no need to ask the state
+    return all.subspan(row * length, length);
+  }
+  const LinearState& state = rows_[row].state;
+  const std::size_t place = state.place_of(block);
+  if (place == state.block_count() || state.block(place) != block) {
+    return {};
+  }
+  return all.subspan(rows_[row].slots[place] * length, length);
+}
+
 double LinearUsers::squared_distance(std::uint32_t row, std::uint32_t other_row) const {
-  if (weights_.size() == 1) {  // slots are rows: no need to ask the states
-    const std::size_t length = weights_[0].values.size() / rows_.size();
-    const std::span<const double> all(weights_[0].values);
-    return mcnb::squared_distance(all.subspan(row * length, length),
-                                  all.subspan(other_row * length, length));
+  if (weights_.size() == 1) {
+    return mcnb::squared_distance(weights(row, 0), weights(other_row, 0));
   }
   return rows_[row].state.squared_distance(rows_[other_row].state);
 }
@@ -103,7 +117,7 @@ void LinearUsers::squared_distances(const LinearState& from, std::vector<double>
   std::vector<double> of_block;
   for (std::size_t block = 0; block < weights_.size(); ++block) {
     const BlockWeights& weights = weights_[block];
-    const std::size_t length = blocks_.length(block);
+    const std::size_t length = weights.length;
     const RidgeState* ridge = from.find(static_cast<std::uint32_t>(block));
     const auto slot = [&](std::size_t i) {
       return std::span(weights.values).subspan(i * length, length);
@@ -140,6 +154,7 @@ RidgePrediction LinearUsers::predict(const LinearState* state, const Features& f
 std::size_t LinearUsers::memory_bytes() const {
   std::size_t bytes = sizeof *this - sizeof known_ + known_.memory_bytes() +
                       blocks_.memory_bytes() + rows_.capacity() * sizeof rows_[0] +
+                      widths_.capacity() * sizeof widths_[0] +
                       weights_.capacity() * sizeof weights_[0];
   for (const Row& row : rows_) {
     bytes +=
@@ -164,6 +179,7 @@ void LinearUsers::load(StateReader& reader) {
   known_.load(reader);
   blocks_.load(reader, shape_);
   rows_.clear();
+  widths_.clear();
   weights_.clear();
   const std::vector<std::uint32_t> lengths = block_lengths();
   for (std::uint32_t row = 0; row < known_.count(); ++row) {
@@ -173,6 +189,7 @@ void LinearUsers::load(StateReader& reader) {
     if (state.sample_count() == 0) {
       reader.fail("a user is known for nothing");
     }
+    widths_.push_back(confidence_width(state.sample_count()));
     for (std::size_t place = 0; place < state.block_count(); ++place) {
       make_slot(row, place);
       copy_weights(row, place);

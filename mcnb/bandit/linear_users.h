@@ -55,6 +55,11 @@ class LinearUsers {
   UserId user(std::uint32_t row) const { return known_.user(row); }
   const LinearState& state(std::uint32_t row) const { return rows_[row].state; }
 
+  // F(T) of a known user.
+  double width(std::uint32_t row) const { return widths_[row]; }
+  // The weights of a known user on a block; nothing where it has no samples: all zero.
+  std::span<const double> weights(std::uint32_t row, std::uint32_t block) const;
+
   // ||w_a - w_b||; a block that one of them lacks counts as w = 0.
   double distance(UserId a, UserId b) const;
   // The same of two known users, squared.
@@ -79,6 +84,7 @@ class LinearUsers {
   };
   // The weights of all users that have samples on one block, slot by slot.
   struct BlockWeights {
+    std::size_t length = 0;
     std::vector<std::uint32_t> rows;
     std::vector<double> values;
   };
@@ -92,6 +98,7 @@ class LinearUsers {
   double lambda_;
   FeatureBlocks blocks_;
   std::vector<Row> rows_;
+  std::vector<double> widths_;         // by row
   std::vector<BlockWeights> weights_;  // by block
 };
 

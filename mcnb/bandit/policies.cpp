@@ -14,11 +14,21 @@ namespace mcnb {
 namespace {
 
 // In the order of their names.
+// clang-format off
 const std::array kPolicies{
-    club_policy(),       epsilon_greedy_policy(), linucb_policy(),   mcnb_policy(),
-    neuau_policy(),      neural_linear_policy(),  neuralts_policy(), neuucb_ind_policy(),
-    neuucb_one_policy(), random_policy(),
+    club_policy(),
+    cofiba_policy(),
+    epsilon_greedy_policy(),
+    linucb_policy(),
+    mcnb_policy(),
+    neuau_policy(),
+    neural_linear_policy(),
+    neuralts_policy(),
+    neuucb_ind_policy(),
+    neuucb_one_policy(),
+    random_policy(),
 };
+// clang-format on
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
 constexpr std::uint64_t kLongestText = 1 << 16;

@@ -21,6 +21,7 @@ struct PolicyKind {
 
 // Every policy there is, each defined in its own file, where its rules are told.
 PolicyKind club_policy();
+PolicyKind cofiba_policy();
 PolicyKind epsilon_greedy_policy();
 PolicyKind linucb_policy();
 PolicyKind mcnb_policy();

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
-#include <deque>
 #include <set>
 
 #include "mcnb/bandit/policy_kinds.h"
+#include "tests/bandit/comparison.h"
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/bandit/policy_cases.h"
 
@@ -18,8 +18,6 @@ using cases::OwnRound;
 using cases::PlainUserGraph;
 using cases::World;
 using plain::expect_error;
-
-constexpr double kTolerance = 1e-9;  // of scores of size one, both in double precision
 
 struct Options {
   double lambda = 1.0;
@@ -55,7 +53,7 @@ class PlainClub {
     const Eigen::Index d = shape_.inputs;
     Eigen::MatrixXd m = options_.lambda * Eigen::MatrixXd::Identity(d, d);
     Eigen::VectorXd b = Eigen::VectorXd::Zero(d);
-    for (const std::size_t member : graph_.component(index(arm.user))) {
+    for (const std::size_t member : cluster(arm)) {
       m += users_[member].m - options_.lambda * Eigen::MatrixXd::Identity(d, d);
       b += users_[member].b;
     }
@@ -75,10 +73,10 @@ class PlainClub {
     own.w = own.m.inverse() * own.b;
   }
 
-  void learn(UserId user, const Features& features, double reward) {
-    add(user, features, reward);
+  void learn(const Arm& arm, double reward) {
+    add(arm.user, arm.features, reward);
     ++time_;
-    const std::size_t u = index(user);
+    const std::size_t u = index(arm.user);
     for (std::size_t j = 0; j < users_.size(); ++j) {
       const double allowed =
           options_.alpha_2 * (width(users_[u].samples) + width(users_[j].samples));
@@ -88,7 +86,8 @@ class PlainClub {
     }
   }
 
-  const PlainUserGraph& graph() const { return graph_; }
+  std::set<std::size_t> cluster(const Arm& arm) const { return graph_.component(index(arm.user)); }
+  std::size_t component_count() const { return graph_.component_count(); }
 
  private:
   struct User {
@@ -118,102 +117,36 @@ class PlainClub {
   std::uint64_t time_ = 1;
 };
 
-// Users of the same group have the same taste.
-constexpr std::uint32_t kGroups = 3;
-float reward_of(const World& world, const Arm& arm) {
-  const UserId group{static_cast<std::uint32_t>(arm.user) % kGroups};
-  return cases::reward_of(world, group, arm.features.values);
+// Users of three groups; those of one have the same taste.
+OwnRound in_groups(const World& world, OwnRound own) {
+  for (const Arm& arm : own.round.arms) {
+    const UserId group{static_cast<std::uint32_t>(arm.user) % 3};
+    own.rewards[index(arm.index)] = cases::reward_of(world, group, arm.features.values);
+  }
+  return own;
 }
 
-// Both choose, round by round, and learn from the same rewards, at once or late.
-class Comparison {
- public:
-  Comparison(const World& world, const Options& options, Arrival arrival)
-      : world_(world),
-        arrival_(arrival),
-        policy_(club_policy().build(options.values(), cases::setup_of(world, threads_))),
-        plain_(world, options, cases::setup_of(world, threads_).seed) {}
+struct Comparison : cases::Comparison<PlainClub> {
+  Comparison(const World& world, const Options& options, Arrival arrival, ThreadPool& threads)
+      : cases::Comparison<PlainClub>(
+            {.world = world,
+             .arrival = arrival,
+             .draw = [](const World& now,
+                        std::uint64_t id) { return in_groups(now, cases::draw_round(now, id)); }},
+            club_policy().build(options.values(), cases::setup_of(world, threads)),
+            PlainClub(world, options, cases::setup_of(world, threads).seed)) {}
 
-  void start() {
-    const OwnRound own = cases::draw_start(world_);
-    for (const Arm& arm : own.round.arms) {
-      const float reward = reward_of(world_, arm);
-      policy_->start(arm.user, {arm.features, reward});
-      plain_.add(arm.user, arm.features, reward);
-    }
-  }
-
-  void add_users(std::size_t count) {
-    world_.users += count;
-    policy_->add_users(count);
-    plain_.add_users(count);
-  }
-
-  void play(std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t id = from; id < to; ++id) {
-      ASSERT_NO_FATAL_FAILURE(play(id)) << "round " << id;
-    }
-  }
-
-  std::size_t component_count() const { return plain_.graph().component_count(); }
-
- private:
-  void play(std::uint64_t id) {
-    OwnRound own = cases::draw_round(world_, id);
-    const std::vector<Score> scores = policy_->scores(own.round);
-    std::vector<Score> expected(scores.size());
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const Arm& arm = own.round.arms[i];
-      expected[i].value = plain_.score(arm);
-      ASSERT_NEAR(scores[i].value, expected[i].value, kTolerance) << "arm " << i;
-      ASSERT_EQ(scores[i].value, scores[i].estimate + scores[i].meta_bonus);
-      expect_same_cluster(arm, scores[i]);
-    }
-    const ArmIndex choice = policy_->choose(own.round);
-    ASSERT_EQ(choice, highest(expected));
-    waiting_.emplace_back(std::move(own), choice);
-    give_feedback(id);
-  }
-
-  void expect_same_cluster(const Arm& arm, const Score& score) {
-    std::vector<UserId> expected;
-    for (const std::size_t user : plain_.graph().component(index(arm.user))) {
-      expected.push_back(UserId{static_cast<std::uint32_t>(user)});
-    }
-    ASSERT_EQ(policy_->cluster(arm).value(), expected);
-    ASSERT_EQ(score.cluster_size, expected.size());
-  }
-
-  void give_feedback(std::uint64_t id) {
-    Rng rng(world_.seed, Stream::kTest, id, 5);
-    const bool late = arrival_ == Arrival::kLate;
-    while (waiting_.size() > (late ? 15 : 0)) {
-      const std::size_t place = late ? static_cast<std::size_t>(rng.below(waiting_.size())) : 0;
-      const auto& [own, choice] = waiting_[place];
-      if (!late || rng.chance(0.9)) {
-        const Arm& arm = own.arm(choice);
-        const float reward = reward_of(world_, arm);
-        policy_->learn(own.round.id, arm, reward);
-        plain_.learn(arm.user, arm.features, reward);
-      }
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
-    }
-  }
-
-  World world_;
-  Arrival arrival_;
-  ThreadPool threads_{2};
-  std::unique_ptr<Policy> policy_;
-  PlainClub plain_;
-  std::deque<std::pair<OwnRound, ArmIndex>> waiting_;
+  std::size_t component_count() { return twin().component_count(); }
 };
 
 TEST(Club, ChoosesAsThePaperDoesOnDenseFeatures) {
+  ThreadPool threads(2);
   for (const Arrival arrival : {Arrival::kAtOnce, Arrival::kLate}) {
     for (const bool random : {false, true}) {
       SCOPED_TRACE(testing::Message() << random << ", late " << (arrival == Arrival::kLate));
-      Comparison both({.features = 4, .users = 14}, {.alpha_2 = 0.4, .random = random}, arrival);
-      both.start();
+      const World world{.features = 4, .users = 14};
+      Comparison both(world, {.alpha_2 = 0.4, .random = random}, arrival, threads);
+      both.start(in_groups(world, cases::draw_start(world)));
       EXPECT_EQ(both.component_count(), 1U);
       std::set<std::size_t> counts;
       for (std::uint64_t id = 0; id < 600; id += 50) {
@@ -227,13 +160,14 @@ TEST(Club, ChoosesAsThePaperDoesOnDenseFeatures) {
 }
 
 TEST(Club, ChoosesAsThePaperDoesOnBlocksWithAUserForEachArm) {
+  ThreadPool threads(2);
   for (const Arrival arrival : {Arrival::kAtOnce, Arrival::kLate}) {
     for (const bool random : {false, true}) {
       SCOPED_TRACE(testing::Message() << random << ", late " << (arrival == Arrival::kLate));
       const World world{.features = 3, .arms = 6, .users = 6, .blocks = true};
       Comparison both(world, {.lambda = 0.1, .alpha = 1.0, .alpha_2 = 1.1, .random = random},
-                      arrival);
-      both.start();
+                      arrival, threads);
+      both.start(in_groups(world, cases::draw_start(world)));
       both.play(0, 60);
       const std::size_t before = both.component_count();
       both.play(60, 500);
@@ -244,10 +178,11 @@ TEST(Club, ChoosesAsThePaperDoesOnBlocksWithAUserForEachArm) {
 
 // No start data, users who are never served, and new ones: all connected until they are.
 TEST(Club, ChoosesAsThePaperDoesWhileUsersCome) {
+  ThreadPool threads(2);
   for (const bool random : {false, true}) {
     SCOPED_TRACE(random);
     Comparison both({.features = 3, .users = 7}, {.alpha_2 = 0.25, .random = random},
-                    Arrival::kAtOnce);
+                    Arrival::kAtOnce, threads);
     both.play(0, 150);
     EXPECT_GT(both.component_count(), 1U);
     both.add_users(3);

@@ -22,6 +22,8 @@ std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
       "club:alpha_2=0.2:lambda=0.1",
       "club:alpha_2=0.3:graph=random",
+      "cofiba:alpha=0.05:item_groups=4",
+      "cofiba:alpha=0.5",
       "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
@@ -108,8 +110,8 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
     expect_error(ErrorKind::kUsage,
-                 "expected one of club, epsilon-greedy, linucb, mcnb, neuau, neural-linear, "
-                 "neuralts, neuucb-ind, neuucb-one, random",
+                 "expected one of club, cofiba, epsilon-greedy, linucb, mcnb, neuau, "
+                 "neural-linear, neuralts, neuucb-ind, neuucb-one, random",
                  [&] { parse_policy(text); });
   }
   ThreadPool threads(1);

@@ -93,12 +93,14 @@ bool TrackedInverse::has_drifted(ThreadPool& threads, std::span<const double> v)
 
 void TrackedInverse::repair() {
   since_repair_ = 0;
-  const Eigen::MatrixXd dense = matrix_.dense();
-  const Eigen::LLT<Eigen::MatrixXd> cholesky(dense);
+  Eigen::MatrixXd root = matrix_.dense();
+  const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> cholesky(root);  // in place: it may be large
   // Where Z is so badly conditioned that it has no root in double precision, what the updates have
   // left is as good as anything.
   if (cholesky.info() == Eigen::Success) {
-    inverse_.assign(cholesky.solve(Eigen::MatrixXd::Identity(dense.rows(), dense.cols())));
+    Eigen::MatrixXd inverse = Eigen::MatrixXd::Identity(root.rows(), root.cols());
+    cholesky.solveInPlace(inverse);
+    inverse_.assign(inverse);
     ++repairs_;
   }
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "mcnb/bandit/history.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/textbook_neural.h"
 
@@ -222,6 +223,47 @@ TEST(NeuUcbInd, RefusesFeaturesTooLargeForTheNetwork) {
     policy->start(UserId{2}, {own.round.arms[1].features, 1.0F});
   });
   EXPECT_TRUE(cases::saved(*policy) == before);
+}
+
+TEST(NeuUcbInd, RefusesStatesThatDoNotFitTogether) {
+  const World world;  // three users
+  ThreadPool threads(1);
+  const NetworkShape shape{.inputs = world.inputs(), .width = 4};
+  const std::vector<float> network(shape.parameter_count(), 0.5F);
+  const std::vector<double> diagonal(shape.parameter_count(), 1.0);
+  const auto load = [&](const std::vector<UserId>& owners, std::size_t histories,
+                        const std::vector<std::uint32_t>& waiting) {
+    std::ostringstream out;
+    StateWriter writer(out, "state", {.kind = "test"});
+    writer.write(std::uint64_t{3});  // users
+    writer.write(std::uint64_t{0});  // rewards
+    writer.write(std::uint64_t{0});  // steps
+    writer.write(static_cast<std::uint64_t>(owners.size()));
+    for (const UserId owner : owners) {
+      writer.write(owner);
+      writer.write_all(network);
+      writer.write_all(diagonal);
+    }
+    Histories empty(7, 0);
+    empty.add_users(histories);
+    empty.save(writer);
+    writer.write_all(waiting);
+    writer.finish();
+    const auto policy =
+        neuucb_ind_policy().build({{"width", "4"}}, cases::setup_of(world, threads));
+    cases::load(*policy, out.str());
+  };
+  EXPECT_NO_THROW(load({UserId{2}, UserId{0}}, 2, {1, 0}));
+  const auto refused = [&](const std::string& words, const auto&... parts) {
+    expect_error(ErrorKind::kCorrupt, words, [&] { load(parts...); });
+  };
+  using Owners = std::vector<UserId>;
+  using Waiting = std::vector<std::uint32_t>;
+  refused("belongs to nobody", Owners{UserId{3}}, 1U, Waiting{});
+  refused("belongs to nobody", Owners{UserId{1}, UserId{1}}, 2U, Waiting{});
+  refused("not one history for each", Owners{UserId{1}}, 2U, Waiting{});
+  refused("waits for a training", Owners{UserId{1}, UserId{0}}, 2U, Waiting{2});
+  refused("waits for a training", Owners{UserId{1}, UserId{0}}, 2U, Waiting{0, 0});
 }
 
 }  // namespace

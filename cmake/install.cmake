@@ -6,7 +6,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mcnb)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY mcnb/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mcnb
-        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "serve" EXCLUDE)
 
 install(EXPORT mcnb NAMESPACE mcnb:: FILE mcnbTargets.cmake DESTINATION ${package_dir})
 configure_package_config_file(cmake/mcnbConfig.cmake.in ${PROJECT_BINARY_DIR}/mcnbConfig.cmake

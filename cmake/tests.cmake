@@ -9,7 +9,7 @@ get_property(layers GLOBAL PROPERTY MCNB_LAYERS)
 list(TRANSFORM layers PREPEND "mcnb_")
 
 add_executable(mcnb_tests ${test_sources})
-target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_bench GTest::gtest_main mcnb_options)
+target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_serve mcnb_bench GTest::gtest_main mcnb_options)
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   MCNB_BINARY="$<TARGET_FILE:mcnb>")

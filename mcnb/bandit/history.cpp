@@ -74,6 +74,20 @@ void Histories::release(std::uint32_t event) {
   }
 }
 
+void Histories::forget(UserId user) {
+  for (const std::uint32_t event : references_[index(user)]) {
+    release(event);
+    if (places_[event].count == 0) {
+      std::fill_n(values_.begin() + static_cast<std::ptrdiff_t>(event * stride_), stride_, 0.0F);
+      places_[event] = {};
+    }
+  }
+  references_[index(user)] = {};
+  if (limit_ > 0) {
+    joined_[index(user)] = 0;
+  }
+}
+
 EventId Histories::add(std::span<const UserId> users, const Sample& sample) {
   const auto event = static_cast<std::uint32_t>(store(sample));
   ++places_[event].holders;  // keeps it while the reservoirs decide

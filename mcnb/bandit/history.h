@@ -31,6 +31,9 @@ class Histories {
   // again where no reservoir took it. Throws Error (kLimit) beyond 2^32 - 1 events.
   EventId add(std::span<const UserId> users, const Sample& sample);
 
+  // Empties the history of a user, as if it had never had one. Events that others hold stay.
+  void forget(UserId user);
+
   std::size_t size(UserId user) const { return references_[index(user)].size(); }
   EventId event(UserId user, std::size_t place) const {
     return EventId{references_[index(user)][place]};

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "mcnb/bandit/stopwatch.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
@@ -52,18 +52,6 @@ std::vector<UserId> assign_learners(const McnbOptions& options, const PolicySetu
   }
   return learner_of;
 }
-
-class Stopwatch {
- public:
-  // Seconds since the last lap.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 [[noreturn]] void refuse_diverged(const std::string& who, const char* option, double value) {
   throw Error(ErrorKind::kInput,
@@ -178,16 +166,30 @@ Mcnb::Scored Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters
   for (Cluster& cluster : clusters) {
     cluster.clear();
   }
-  const std::vector<std::size_t> places = preselect(round, scores);
-  const std::size_t at_once =
-      std::clamp<std::size_t>(kMostPredictionsAtOnce / learners_.user_count(), 1, places.size());
+  std::vector<Place> places;
+  for (const std::size_t i : preselect(round, scores)) {
+    places.push_back({round.id, &round.arms[i], &scores[i], &clusters[i]});
+  }
+  scored.steps = score_places(places);
+  return scored;
+}
+
+std::size_t Mcnb::most_arms_at_once() const {
+  return std::max<std::size_t>(kMostPredictionsAtOnce / learners_.user_count(), 1);
+}
+
+// Scores arms and finds their clusters, as many at once as there is room for. Returns the steps of
+// all adaptations.
+std::uint64_t Mcnb::score_places(std::span<const Place> places) {
+  std::uint64_t steps = 0;
+  const std::size_t at_once = std::min(most_arms_at_once(), places.size());
   std::vector<Features> features;
   for (std::size_t begin = 0; begin < places.size(); begin += at_once) {
-    const std::span<const std::size_t> some =
-        std::span(places).subspan(begin, std::min(at_once, places.size() - begin));
+    const std::span<const Place> some =
+        places.subspan(begin, std::min(at_once, places.size() - begin));
     features.clear();
-    for (const std::size_t place : some) {
-      features.push_back(round.arms[place].features);
+    for (const Place& place : some) {
+      features.push_back(place.arm->features);
     }
     // Arms are independent of each other.
     Stopwatch watch;
@@ -195,7 +197,7 @@ Mcnb::Scored Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters
     const std::size_t arms_per_turn = kUsersPerTurn / learners_.user_count() + 1;
     threads_.parallel_for(some.size(), arms_per_turn, [&](std::size_t first, std::size_t end) {
       for (std::size_t i = first; i < end; ++i) {
-        find_cluster(learner_of(round.arms[some[i]].user), predictions_.row(i), clusters[some[i]]);
+        find_cluster(learner_of(some[i].arm->user), predictions_.row(i), *some[i].cluster);
       }
     });
     seconds_.clustering += watch.lap();
@@ -207,16 +209,15 @@ Mcnb::Scored Mcnb::score_arms(const Round& round, std::vector<Cluster>& clusters
     }
     threads_.parallel_for(shares, 1, [&](std::size_t share, std::size_t) {
       for (std::size_t i = share; i < some.size(); i += shares) {
-        const std::size_t place = some[i];
-        scores[place] = score(round.arms[place], round.id, clusters[place], scratch_[share]);
+        *some[i].score = score(*some[i].arm, some[i].round, *some[i].cluster, scratch_[share]);
       }
     });
     seconds_.adaptation += watch.lap();
     for (std::size_t share = 0; share < shares; ++share) {
-      scored.steps += scratch_[share].adaptation_steps;
+      steps += scratch_[share].adaptation_steps;
     }
   }
-  return scored;
+  return steps;
 }
 
 Score Mcnb::score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch& scratch) const {
@@ -377,21 +378,32 @@ const Mcnb::Cluster* Mcnb::remembered(RoundId round, const Arm& arm) const {
              : nullptr;
 }
 
+// A user's first own feedback stands for the start datum: it is that user's alone. Else all who
+// were trained on others' feedback alone would stay equal for ever.
+bool Mcnb::learns_alone(UserId learner) const {
+  return options_.feedback == Feedback::kServed || has_own_datum_[index(learner)] == 0;
+}
+
 void Mcnb::learn(RoundId round, const Arm& arm, float reward) {
   check_feedback(round, arm, reward, user_count(), shape());
   const UserId learner = learner_of(arm.user);
-  const Sample sample{arm.features, reward};
-  const bool online = options_.training == TrainingMode::kOnline;
-  // A user's first own feedback stands for the start datum: it is that user's alone. Else all who
-  // were trained on others' feedback alone would stay equal for ever.
-  const bool alone = options_.feedback == Feedback::kServed || has_own_datum_[index(learner)] == 0;
   Stopwatch watch;
   Cluster cluster{learner};
-  if (online || !alone) {
+  if (options_.training == TrainingMode::kOnline || !learns_alone(learner)) {
     const Cluster* known = remembered(round, arm);
     cluster = known != nullptr ? *known : users_like(arm);
   }
   seconds_.clustering += watch.lap();
+  learn_from(round, arm, reward, std::move(cluster));
+}
+
+// The part of learning that comes after the cluster is known.
+void Mcnb::learn_from(RoundId round, const Arm& arm, float reward, Cluster cluster) {
+  const UserId learner = learner_of(arm.user);
+  const Sample sample{arm.features, reward};
+  const bool online = options_.training == TrainingMode::kOnline;
+  const bool alone = learns_alone(learner);
+  Stopwatch watch;
   decision_.fresh = false;
   scratch_.resize(std::max<std::size_t>(scratch_.size(), 1));
   Scratch& scratch = scratch_[0];

@@ -84,8 +84,11 @@ class Mcnb : public Policy {
   void start(UserId user, const Sample& sample) override;
   ArmIndex choose(const Round& round) override;
   std::vector<Score> scores(const Round& round) override;
+  std::vector<std::vector<Score>> scores_of(std::span<const Round> rounds) override;
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override;
   void learn(RoundId round, const Arm& arm, float reward) override;
+  std::size_t learn_all(std::span<const RewardedArm> rewarded) override;
+  bool forget(UserId user) override;
   StepCounts steps() const override { return steps_; }
   std::size_t memory_bytes() const override;
   void save(StateWriter& writer) const override;
@@ -124,6 +127,13 @@ class Mcnb : public Policy {
     std::vector<Score> scores;  // by arm
     std::uint64_t steps = 0;    // of all adaptations
   };
+  // An arm to score, and where its score and its cluster go.
+  struct Place {
+    RoundId round{};
+    const Arm* arm = nullptr;
+    Score* score = nullptr;
+    Cluster* cluster = nullptr;
+  };
   // The last decision, as long as nothing has been learned since.
   struct Decision {
     bool fresh = false;
@@ -137,8 +147,11 @@ class Mcnb : public Policy {
   UserId learner_of(UserId user) const { return learner_of_[index(user)]; }
   std::vector<std::size_t> preselect(const Round& round, std::vector<Score>& scores);
   Scored score_arms(const Round& round, std::vector<Cluster>& clusters);
+  std::uint64_t score_places(std::span<const Place> places);
   Score score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch& scratch) const;
+  std::size_t most_arms_at_once() const;
   double user_bonus(UserId learner) const;
+  bool learns_alone(UserId learner) const;
   void find_cluster(UserId learner, std::span<const float> estimates, Cluster& cluster) const;
   Cluster users_like(const Arm& arm);
   void draw_samples(const Cluster& cluster, RoundId round, ArmIndex arm, Scratch& scratch) const;
@@ -146,6 +159,7 @@ class Mcnb : public Policy {
                  std::vector<Draw>& draws) const;
   void remember(const Round& round);
   const Cluster* remembered(RoundId round, const Arm& arm) const;
+  void learn_from(RoundId round, const Arm& arm, float reward, Cluster cluster);
   void train_on_history(UserId learner);
 
   McnbOptions options_;

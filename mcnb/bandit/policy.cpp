@@ -71,6 +71,27 @@ void check_start(UserId user, const Sample& sample, std::size_t users, const Net
   check_sample_at(place, sample, shape);
 }
 
+std::vector<std::vector<Score>> Policy::scores_of(std::span<const Round> rounds) {
+  std::vector<std::vector<Score>> all;
+  all.reserve(rounds.size());
+  for (const Round& round : rounds) {
+    all.push_back(scores(round));
+  }
+  return all;
+}
+
+std::size_t Policy::learn_all(std::span<const RewardedArm> rewarded) {
+  std::size_t refused = 0;
+  for (const RewardedArm& one : rewarded) {
+    try {
+      learn(one.round, one.arm, one.reward);
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  return refused;
+}
+
 ArmIndex highest(std::span<const Score> scores) {
   check(!scores.empty(), "a round has arms");
   const Score* best = nullptr;

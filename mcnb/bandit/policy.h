@@ -45,6 +45,13 @@ struct Score {
   bool considered = true;        // false where pre-selection left the arm out: never chosen
 };
 
+// The reward of an arm of an earlier round.
+struct RewardedArm {
+  RoundId round{};
+  Arm arm;
+  float reward = 0.0F;
+};
+
 // How much a policy has computed, for fair comparisons. A step is one sample's backward pass.
 struct StepCounts {
   std::uint64_t training = 0;
@@ -74,12 +81,24 @@ class Policy {
   // The scores that `choose` would compare now.
   virtual std::vector<Score> scores(const Round& round) = 0;
 
+  // `scores` of many rounds that all meet the present state: where a policy can, in one pass over
+  // its learners.
+  virtual std::vector<std::vector<Score>> scores_of(std::span<const Round> rounds);
+
   // The users whom the policy, now, takes to agree about an arm, in ascending order; nothing for
   // policies that do not cluster.
   virtual std::optional<std::vector<UserId>> cluster(const Arm&) { return std::nullopt; }
 
   // The reward of an arm of an earlier round.
   virtual void learn(RoundId round, const Arm& arm, float reward) = 0;
+
+  // `learn` of many, one after the other: the same state, bit for bit, however they are grouped.
+  // Passes over those that `learn` refuses, and returns how many they were.
+  virtual std::size_t learn_all(std::span<const RewardedArm> rewarded);
+
+  // Makes a user as good as new: its own learner and history leave the state; what shared learners
+  // took from it stays. False, and nothing has changed, where the policy cannot tell them apart.
+  virtual bool forget(UserId) { return false; }
 
   virtual StepCounts steps() const { return {}; }
   virtual std::size_t memory_bytes() const = 0;

@@ -69,6 +69,21 @@ class OptionTable {
         [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
   }
 
+  // Any text of at most `longest` bytes.
+  OptionTable& text(std::string name, std::string Struct::*member, std::size_t longest,
+                    std::string help) {
+    const std::string expected = "a text of at most " + std::to_string(longest) + " bytes";
+    return add(
+        {name, std::move(help), expected, {}},
+        [=](Struct& s, const std::string& given) {
+          if (given.size() > longest) {
+            refuse_option(name, expected, given);
+          }
+          s.*member = given;
+        },
+        [=](const Struct& s) { return s.*member; });
+  }
+
   template <class Enum>
   OptionTable& choice(std::string name, Enum Struct::*member,
                       std::vector<std::pair<std::string, Enum>> names, std::string help) {

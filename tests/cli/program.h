@@ -66,6 +66,11 @@ class Program {
   // As Ctrl-C does.
   void interrupt() const { ::kill(process_, SIGINT); }
 
+  void signal(int number) const { ::kill(process_, number); }
+
+  // What it has said on its standard error stream so far.
+  std::string errors_so_far() const { return file_contents(folder_ / "errors"); }
+
   // False once it has ended; wait() still tells how.
   bool is_running() const {
     siginfo_t ended{};

@@ -1,0 +1,85 @@
+#include <fmt/core.h>
+
+#include <map>
+#include <memory>
+
+#include "mcnb/base/error.h"
+#include "mcnb/cli/commands.h"
+#include "mcnb/serve/server.h"
+
+namespace mcnb {
+namespace {
+
+struct ServeFlags {
+  std::string config;
+  std::map<std::string, std::string> options;  // by name, as given
+  bool print_config = false;
+  bool verify = false;
+  std::string new_key;  // role
+};
+
+void print_new_key(const std::string& role) {
+  parse_role(role);
+  const std::string key = new_api_key();
+  fmt::print(
+      "# The key, which is stored nowhere: {}\n[[keys]]\nname = \"{}\"\nrole = \"{}\"\n"
+      "sha256 = \"{}\"\n",
+      key, role, role, sha256_hex(key));
+}
+
+void run_serve(const ServeFlags& flags) {
+  if (!flags.new_key.empty()) {
+    print_new_key(flags.new_key);
+    return;
+  }
+  ServerOptions options;
+  if (!flags.config.empty()) {
+    read_config(flags.config, options);
+  }
+  for (const auto& [name, text] : flags.options) {
+    set_server_option(options, name, text);
+  }
+  if (flags.print_config) {
+    fmt::print("{}", config_text(options));
+    return;
+  }
+  if (flags.verify) {
+    const Verification found = verify_data(options.data, static_cast<std::size_t>(options.threads));
+    for (const std::string& line : found.lines) {
+      fmt::print("{}\n", line);
+    }
+    if (!found.agree) {
+      throw CLI::RuntimeError(1);
+    }
+    return;
+  }
+  serve(options);
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command = app.add_subcommand("serve", "Serve decisions over HTTP, and learn from them");
+  command->add_option("--config", flags->config, "TOML file; flags count more");
+  for (const OptionHelp& option : server_option_help()) {
+    std::string flag = "--" + option.name;
+    for (char& c : flag) {
+      c = c == '_' ? '-' : c;
+    }
+    command
+        ->add_option_function<std::string>(
+            flag,
+            [flags, name = option.name](const std::string& text) { flags->options[name] = text; },
+            option.help)
+        ->default_str(option.standard);
+  }
+  command->add_flag("--print-config", flags->print_config, "Print a commented TOML file, and end");
+  command->add_flag("--verify", flags->verify,
+                    "Replay the log from its base, compare with the latest state, and end");
+  command->add_option("--new-key", flags->new_key,
+                      "Print a new key of this role and its lines for the file, and end");
+  command->callback([flags] { run_serve(*flags); });
+}
+
+}  // namespace mcnb

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mcnb/bandit/policies.h"
+#include "mcnb/base/options.h"
+
+namespace mcnb {
+
+// Which of several rewards of one event is learned.
+enum class Aggregation { kEarliest, kAverage, kSum, kMin, kMax };
+
+enum class ModelMode {
+  kOnline,      // chooses and learns
+  kApprentice,  // answers with the caller's first action, and learns from its rewards
+  kLogging,     // answers with the caller's first action; nothing is learned
+};
+
+// All that a caller can say about a model, but its name. Settings may change while it lives, the
+// rest is fixed when it is made.
+struct ModelOptions {
+  // Fixed.
+  PolicySpec policy{.name = "mcnb", .options = {}, .label = "mcnb"};
+  std::uint64_t dimension = 64;  // d: features of an action
+  std::uint64_t seed = 1;
+  bool interactions = true;  // pairs of context and action features are features too
+  std::uint64_t groups = 0;  // learners that users are mapped onto by a hash; 0: one each
+  std::uint64_t most_users = 100'000;
+  std::uint64_t most_pending = 1'000'000;
+  std::uint64_t remembered = 1'000'000;  // ended events that late rewards and lookups still find
+  std::string user_path;                 // of the user's name in contextFeatures: "user.id"
+
+  // Settings.
+  ModelMode mode = ModelMode::kOnline;
+  double epsilon = 0.1;
+  double waiting_seconds = 600.0;
+  double default_reward = 0.0;
+  Aggregation aggregation = Aggregation::kEarliest;
+};
+
+// Limits that hold for every model.
+inline constexpr std::size_t kMostActions = 1'000;
+inline constexpr std::size_t kLongestId = 256;   // bytes of an event, user, action or reward id
+inline constexpr std::size_t kLongestName = 64;  // of a model
+inline constexpr std::size_t kMostDimension = 4'096;
+inline constexpr std::size_t kMostRewards = 64;  // of one event
+
+// Every option as text; policy options stand under "options.NAME".
+OptionValues option_values(const ModelOptions& options);
+// The reverse, over what is there. Throws Error (kUsage) naming the option.
+void set_option(ModelOptions& options, const std::string& name, const std::string& text);
+// Throws Error (kUsage) for an option that is fixed or unknown.
+void change_setting(ModelOptions& options, const std::string& name, const std::string& text);
+// Throws Error (kUsage) unless the options make a model.
+void check_model_options(const ModelOptions& options);
+// Histories of unlimited length get a limit, unless the caller has chosen one.
+void bound_histories(ModelOptions& options);
+bool is_setting(const std::string& name);
+std::vector<OptionHelp> model_option_help();
+
+const char* name_of(ModelMode mode);
+const char* name_of(Aggregation aggregation);
+
+// True for names that can stand in a path: letters, digits, '.', '_', '-', at most kLongestName.
+bool is_model_name(std::string_view name);
+
+}  // namespace mcnb

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mcnb/serve/api_keys.h"
+#include "mcnb/serve/model_options.h"
+
+namespace mcnb {
+
+// All that can be said about a service: by a TOML file, by flags, or not at all.
+struct ServerOptions {
+  std::string data = "mcnb-data";
+  std::string host = "127.0.0.1";
+  std::uint64_t port = 8080;
+  std::string certificate;
+  std::string private_key;
+  std::uint64_t threads = 0;
+  std::uint64_t connections = 1024;
+  std::uint64_t queue = 1024;
+  double idle_seconds = 60.0;
+  double header_seconds = 10.0;
+  double body_seconds = 20.0;
+  double restart_seconds = 10.0;
+  double log_gigabytes = 8.0;
+  double log_days = 90.0;
+  std::string personalizer_model = "default";
+
+  std::vector<ApiKey> keys;
+  std::map<std::string, ModelOptions> models;  // made at the start where they are missing
+};
+
+// Throws Error (kUsage) naming the option.
+void set_server_option(ServerOptions& options, const std::string& name, const std::string& text);
+std::vector<OptionHelp> server_option_help();
+
+// Reads a TOML file over the options. Throws Error: kUsage naming file, line and key; kSystem.
+void read_config(const std::string& path, ServerOptions& options);
+// The options as a TOML file that explains itself, and reads back the same.
+std::string config_text(const ServerOptions& options);
+
+// Throws Error (kUsage) for options that do not go together: others than loopback without keys.
+void check_server_options(const ServerOptions& options);
+
+// The service: recovers, listens, and serves until `stop`.
+class Server {
+ public:
+  // Throws Error.
+  explicit Server(const ServerOptions& options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  std::uint16_t port() const;
+  // Takes no new connections, answers what is under way, writes snapshots.
+  void stop();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Serves until SIGINT or SIGTERM.
+void serve(const ServerOptions& options);
+
+// Compares, model by model, the state that the latest snapshot and the log after it give with the
+// state that the oldest base gives. Returns lines for people; `agree` says whether all are equal.
+struct Verification {
+  std::vector<std::string> lines;
+  bool agree = true;
+};
+Verification verify_data(const std::string& folder, std::size_t threads);
+
+}  // namespace mcnb

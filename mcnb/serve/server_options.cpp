@@ -1,0 +1,201 @@
+#include <fmt/core.h>
+
+#include "mcnb/base/error.h"
+#include "mcnb/serve/server.h"
+
+// Only this file knows of TOML: its header takes long to compile.
+#include <toml++/toml.h>
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kLongestPath = 4096;
+
+const OptionTable<ServerOptions>& table() {
+  static const OptionTable<ServerOptions> kTable = [] {
+    using O = ServerOptions;
+    OptionTable<O> t;
+    t.text("data", &O::data, kLongestPath, "folder of the database and the snapshots");
+    t.text("host", &O::host, 255, "address to listen on; others than loopback need keys");
+    t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any that is free");
+    t.text("certificate", &O::certificate, kLongestPath,
+           "PEM file of the certificate chain, for TLS");
+    t.text("private_key", &O::private_key, kLongestPath, "PEM file of its private key");
+    t.count("threads", &O::threads, {0, 1024}, "threads that compute; 0: one per processor");
+    t.count("connections", &O::connections, {1, 1e5}, "connections at once");
+    t.count("queue", &O::queue, {1, 1e5},
+            "requests that may wait; beyond it the answer is 503 with Retry-After");
+    t.number("idle_seconds", &O::idle_seconds, {0.1, 3600}, "that a connection may be silent");
+    t.number("header_seconds", &O::header_seconds, {0.1, 3600}, "that headers may take");
+    t.number("body_seconds", &O::body_seconds, {0.1, 3600}, "that a body may take");
+    t.number("restart_seconds", &O::restart_seconds, {0.01, 1e6},
+             "that replaying the log at a restart may take; snapshots are made accordingly");
+    t.number("log_gigabytes", &O::log_gigabytes, {0.001, 1e6},
+             "of log; beyond it the oldest events are erased, after fresh snapshots");
+    t.number("log_days", &O::log_days, {0.001, 1e5}, "after which events are erased likewise");
+    t.text("personalizer_model", &O::personalizer_model, kLongestName,
+           "model behind the paths of the retired service");
+    return t;
+  }();
+  return kTable;
+}
+
+std::string toml_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+    }
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// A value as option tables read it.
+std::string plain_text(const toml::node& node, const std::string& what) {
+  if (const auto text = node.value_exact<std::string>()) {
+    return *text;
+  }
+  if (const auto number = node.value_exact<std::int64_t>()) {
+    return std::to_string(*number);
+  }
+  if (const auto number = node.value_exact<double>()) {
+    return number_text(*number);
+  }
+  if (const auto yes = node.value_exact<bool>()) {
+    return *yes ? "yes" : "no";
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("{}: expected a text, a number, true or false", what));
+}
+
+ApiKey read_key(const toml::node& node) {
+  const toml::table* entry = node.as_table();
+  if (entry == nullptr) {
+    throw Error(ErrorKind::kUsage, "keys: expected tables [[keys]]");
+  }
+  ApiKey key;
+  for (const auto& [name, value] : *entry) {
+    const std::string text = plain_text(value, std::string(name.str()));
+    if (name == "name") {
+      key.name = text;
+    } else if (name == "role") {
+      key.role = parse_role(text);
+    } else if (name == "sha256") {
+      key.sha256 = text;
+    } else {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("keys: expected name, role, sha256, got \"{}\"", name.str()));
+    }
+  }
+  return key;
+}
+
+ModelOptions read_model_table(const std::string& name, const toml::node& node) {
+  const toml::table* entry = node.as_table();
+  if (entry == nullptr || !is_model_name(name)) {
+    throw Error(ErrorKind::kUsage, fmt::format("models.{}: expected a table [models.NAME]", name));
+  }
+  ModelOptions options;
+  for (const auto& [key, value] : *entry) {
+    const std::string option(key.str());
+    if (const toml::table* policy = value.as_table(); policy != nullptr && option == "options") {
+      for (const auto& [inner, given] : *policy) {
+        set_option(options, "options." + std::string(inner.str()),
+                   plain_text(given, std::string(inner.str())));
+      }
+    } else {
+      set_option(options, option, plain_text(value, option));
+    }
+  }
+  check_model_options(options);
+  return options;
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+}  // namespace
+
+void set_server_option(ServerOptions& options, const std::string& name, const std::string& text) {
+  table().set(options, name, text);
+}
+
+std::vector<OptionHelp> server_option_help() { return table().help(); }
+
+void read_config(const std::string& path, ServerOptions& options) {
+  toml::table file;
+  try {
+    file = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    const bool missing = error.source().begin.line == 0;
+    throw Error(missing ? ErrorKind::kSystem : ErrorKind::kUsage,
+                fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  for (const auto& [key, value] : file) {
+    const std::string name(key.str());
+    try {
+      if (name == "keys" && value.is_array()) {
+        for (const toml::node& entry : *value.as_array()) {
+          options.keys.push_back(read_key(entry));
+        }
+      } else if (name == "models" && value.is_table()) {
+        for (const auto& [model, node] : *value.as_table()) {
+          options.models[std::string(model.str())] =
+              read_model_table(std::string(model.str()), node);
+        }
+      } else {
+        set_server_option(options, name, plain_text(value, name));
+      }
+    } catch (const Error& error) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}:{}: {}", path, value.source().begin.line, error.what()));
+    }
+  }
+}
+
+std::string config_text(const ServerOptions& options) {
+  std::string text = "# The service mcnb serve: mcnb serve --config FILE\n";
+  const OptionValues values = table().values(options);
+  for (const OptionHelp& option : table().help()) {
+    const std::string& value = values.at(option.name);
+    const bool is_text = option.expected.starts_with("a text");
+    text += fmt::format("\n# {} ({}; default {})\n{} = {}\n", option.help, option.expected,
+                        option.standard.empty() ? "none" : option.standard, option.name,
+                        is_text ? toml_text(value) : value);
+  }
+  text +=
+      "\n# Who may do what; `mcnb serve --new-key ROLE` makes a key. Roles: decide (rank, reward,\n"
+      "# activate), read (look at everything), admin (everything). Only the SHA-256 is stored.\n"
+      "#[[keys]]\n#name = \"shop\"\n#role = \"decide\"\n#sha256 = \"...\"\n";
+  text +=
+      "\n# Models that are made at the start where they are missing. Without any, and with an "
+      "empty\n"
+      "# folder, a model named default is made.\n#[models.default]\n#policy = \"mcnb\"\n";
+  const OptionValues standard = option_values({});
+  for (const OptionHelp& option : model_option_help()) {
+    const bool is_choice = option.expected.find('|') != std::string::npos;
+    const std::string& value = standard.at(option.name);
+    const std::string shown =
+        value == "yes" ? "true"
+                       : (value == "no" ? "false" : (is_choice ? toml_text(value) : value));
+    text += fmt::format("#{} = {}  # {}\n", option.name, shown, option.help);
+  }
+  text +=
+      "#userPath = \"\"  # where in contextFeatures the user's name stands: user.id\n"
+      "#[models.default.options]  # of the policy: mcnb policies mcnb\n#gamma = 0.3\n";
+  return text;
+}
+
+void check_server_options(const ServerOptions& options) {
+  table().validate(options);
+  ApiKeys(options.keys);
+  if (options.keys.empty() && !is_loopback(options.host)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("host {}: without keys the service listens on loopback only; "
+                            "mcnb serve --new-key admin makes a key",
+                            options.host));
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,149 @@
+#include "mcnb/serve/snapshots.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".snapshot";
+constexpr std::size_t kKept = 2;
+
+[[noreturn]] void refuse(const fs::path& path, const char* what) {
+  throw Error(ErrorKind::kSystem,
+              fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
+}
+
+class File {
+ public:
+  File(const fs::path& path, int flags) : path_(path), file_(::open(path.c_str(), flags, 0600)) {
+    if (file_ < 0) {
+      refuse(path, "cannot open");
+    }
+  }
+  ~File() { ::close(file_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) {
+        refuse(path_, "cannot write");
+      }
+      bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+    }
+  }
+  void sync() {
+    if (::fsync(file_) != 0) {
+      refuse(path_, "cannot sync");
+    }
+  }
+
+ private:
+  fs::path path_;
+  int file_;
+};
+
+// "00000001-00000000000000000042.snapshot": the model's id and the place, or nothing.
+bool parse_name(std::string_view name, std::uint32_t& model, std::uint64_t& place) {
+  if (!name.ends_with(kEnding)) {
+    return false;
+  }
+  name.remove_suffix(kEnding.size());
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos) {
+    return false;
+  }
+  const char* end = name.data() + name.size();
+  const char* middle = name.data() + dash;
+  return std::from_chars(name.data(), middle, model).ptr == middle &&
+         std::from_chars(middle + 1, end, place).ptr == end;
+}
+
+}  // namespace
+
+void write_durably(const fs::path& path, std::string_view bytes) {
+  fs::path temporary = path;
+  temporary += ".part";
+  std::error_code ignored;
+  try {
+    {
+      File file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+      file.write(bytes);
+      file.sync();
+    }
+    fs::rename(temporary, path);
+    File(path.parent_path(), O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync();
+  } catch (const fs::filesystem_error& error) {
+    fs::remove(temporary, ignored);
+    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", path.string(), error.code().message()));
+  } catch (const Error&) {
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+Snapshots::Snapshots(const fs::path& data_folder) : folder_(data_folder / "snapshots") {}
+
+std::string Snapshots::bytes_of(Model& model, const std::string& name) {
+  std::ostringstream out;
+  StateWriter writer(out, name, kModelState);
+  model.save(writer);
+  writer.finish();
+  return std::move(out).str();
+}
+
+fs::path Snapshots::path(std::uint32_t model, std::uint64_t place) const {
+  return folder_ / fmt::format("{:08}-{:020}{}", model, place, kEnding);
+}
+
+std::vector<std::uint64_t> Snapshots::places(std::uint32_t model) const {
+  std::vector<std::uint64_t> places;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder_, missing)) {
+    std::uint32_t found = 0;
+    std::uint64_t place = 0;
+    if (parse_name(entry.path().filename().string(), found, place) && found == model) {
+      places.push_back(place);
+    }
+  }
+  std::ranges::sort(places, std::greater<>());
+  return places;
+}
+
+void Snapshots::write(std::uint32_t model, std::uint64_t place, const std::string& bytes) {
+  std::error_code problem;
+  fs::create_directories(folder_, problem);
+  write_durably(path(model, place), bytes);
+  const std::vector<std::uint64_t> all = places(model);
+  if (all.size() > kKept) {
+    remove_below(model, all[kKept - 1]);
+  }
+}
+
+void Snapshots::load(std::uint32_t model, std::uint64_t place, Model& into) const {
+  load_state_file(path(model, place), kModelState, [&](StateReader& reader) { into.load(reader); });
+}
+
+void Snapshots::remove_below(std::uint32_t model, std::uint64_t place) {
+  for (const std::uint64_t old : places(model)) {
+    if (old < place) {
+      std::error_code ignored;
+      fs::remove(path(model, old), ignored);
+    }
+  }
+}
+
+}  // namespace mcnb

@@ -35,8 +35,8 @@ Played play(const McnbOptions& options, std::size_t group, std::size_t threads, 
     }
     for (const OwnRound& one : own) {
       rounds.push_back(one.round);
-      rewarded.push_back({one.round.id, one.round.arms[0],
-                          static_cast<float>(index(one.round.id) % 3) * 0.5F});
+      rewarded.push_back(
+          {one.round.id, one.round.arms[0], static_cast<float>(index(one.round.id) % 3) * 0.5F});
     }
     std::vector<std::vector<Score>> scores;
     if (at_once) {

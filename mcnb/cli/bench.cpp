@@ -3,6 +3,7 @@
 #include "bench/breakdown.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
+#include "bench/serve.h"
 #include "mcnb/cli/commands.h"
 
 namespace mcnb {
@@ -75,6 +76,26 @@ void add_policies(CLI::App& bench) {
   command->callback([options] { bench::bench_policies(*options); });
 }
 
+void add_serve(CLI::App& bench) {
+  auto options = std::make_shared<bench::ServeBenchOptions>();
+  CLI::App* command =
+      bench.add_subcommand("serve", "Put load on the online service, beside SQLite and HTTP alone");
+  add_count(command, "--features", options->features, "Numbers that describe an action");
+  add_count(command, "--width", options->width, "Hidden units");
+  add_count(command, "--actions", options->actions, "Actions of a request");
+  add_count(command, "--groups", options->groups, "Learners that all users share");
+  add_count(command, "--users", options->users, "Users with a learner each; 0 leaves them out");
+  add_count(command, "--connections", options->connections, "Connections at once");
+  add_count(command, "--restart-events", options->restart_events,
+            "Events before the restart; 0 leaves it out");
+  add_count(command, "--threads", options->threads, "Threads that compute; 0: all");
+  command->add_option("--seconds", options->seconds, "Time for each measurement")
+      ->capture_default_str();
+  command->add_option("--policy-options", options->policy, "More options of mcnb: a=1:b=2");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_serve(*options); });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -83,6 +104,7 @@ void add_bench_command(CLI::App& app) {
   add_networks(*bench);
   add_breakdown(*bench);
   add_policies(*bench);
+  add_serve(*bench);
 }
 
 }  // namespace mcnb

@@ -1,0 +1,353 @@
+#include "bench/serve.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <optional>
+
+#include "bench/limits.h"
+#include "bench/load_client.h"
+#include "bench/report.h"
+#include "mcnb/base/error.h"
+#include "mcnb/base/random.h"
+#include "mcnb/base/table.h"
+#include "mcnb/serve/engine.h"
+#include "mcnb/serve/protocol.h"
+#include "mcnb/serve/server.h"
+
+namespace mcnb::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBodies = 2000;  // different requests; their events have names of their own
+
+class Folder {
+ public:
+  explicit Folder(const std::string& output) : path_(fs::path(output) / "serve-data") {
+    fs::remove_all(path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string features_text(Rng& rng, std::uint64_t count) {
+  std::string text = "[";
+  for (std::uint64_t i = 0; i < count; ++i) {
+    text += fmt::format("{}{:.4f}", i == 0 ? "" : ",", rng.normal());
+  }
+  return text + "]";
+}
+
+std::string actions_text(const ServeBenchOptions& options, std::uint64_t number,
+                         std::uint64_t actions) {
+  Rng rng(1, Stream::kBenchmark, number);
+  std::string text;
+  for (std::uint64_t i = 0; i < actions; ++i) {
+    text += fmt::format("{}{{\"id\":\"item-{}\",\"features\":{}}}", i == 0 ? "" : ",", i,
+                        features_text(rng, options.features));
+  }
+  return text;
+}
+
+std::string post(const std::string& path, const std::string& body) {
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
+                     body.size(), body);
+}
+
+// Decisions, or decisions and rewards in turn, of one model.
+class Client {
+ public:
+  Client(const ServeBenchOptions& options, std::uint64_t users, std::uint64_t actions)
+      : users_(users) {
+    for (std::uint64_t i = 0; i < kBodies; ++i) {
+      bodies_.push_back(actions_text(options, i, actions));
+    }
+  }
+
+  Exchange rank() {
+    const std::uint64_t number = next_++;
+    return {post("/v1/models/bench/rank", fmt::format(R"({{"userId":"user-{}","actions":[{}]}})",
+                                                      number % users_, bodies_[number % kBodies]))};
+  }
+
+  static Exchange reward(const std::string& last) {
+    const std::size_t begin = last.find("\"eventId\":\"") + 11;
+    const std::string event = last.substr(begin, last.find('"', begin) - begin);
+    return {post("/v1/models/bench/events/" + event + "/reward",
+                 fmt::format(R"({{"value":{}}})", event.back() % 2)),
+            false};
+  }
+
+  Exchange in_turn(const std::string& last) {
+    return last.find("eventId") == std::string::npos ? rank() : reward(last);
+  }
+
+ private:
+  std::uint64_t users_;
+  std::uint64_t next_ = 0;
+  std::vector<std::string> bodies_;
+};
+
+ModelOptions model_options(const ServeBenchOptions& options, std::uint64_t groups) {
+  ModelOptions model;
+  model.dimension = options.features;
+  model.groups = groups;
+  const std::string more = options.policy.empty() ? "" : ":" + options.policy;
+  model.policy = parse_policy(fmt::format("mcnb:width={}:feedback=served{}", options.width, more));
+  return model;
+}
+
+ServerOptions server_options(const ServeBenchOptions& options, const fs::path& folder,
+                             std::uint64_t groups) {
+  ServerOptions server;
+  server.data = folder.string();
+  server.port = 0;
+  server.threads = options.threads;
+  server.models["bench"] = model_options(options, groups);
+  return server;
+}
+
+// The report: what was measured, the figure, and what belongs beside it.
+class Report {
+ public:
+  void add(const std::string& what, double per_second, const LoadResult& load,
+           const std::string& note) {
+    const bool timed = load.answers > 0;
+    table_.add_row({what, per_second > 0 ? fmt::format("{:.0f}", per_second) : "",
+                    timed ? milliseconds(load.p50) : "", timed ? milliseconds(load.p99) : "",
+                    note});
+    fmt::print("{}: {:.0f}/s, p50 {:.3f} ms, p99 {:.3f} ms {}\n", what, per_second, load.p50 * 1e3,
+               load.p99 * 1e3, note);
+    std::fflush(stdout);
+  }
+  const Table& table() const { return table_; }
+
+ private:
+  Table table_{{"what", "per second", "p50", "p99", "note"}};
+};
+
+double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
+
+// Rows of the size of a decision's, `together` in each transaction.
+double sqlite_alone(const ServeBenchOptions& options, const fs::path& folder,
+                    std::size_t together) {
+  fs::create_directories(folder);
+  ThreadPool threads(1);
+  Model model(model_options(options, 1), threads);
+  RankRequest request = read_rank(
+      fmt::format(R"({{"userId":"u","actions":[{}]}})", actions_text(options, 0, options.actions)),
+      model.options(), Dialect::kOwn);
+  const RankRequest* one = &request;
+  const std::string body = encode_event(model.decide({&one, 1}, 0).front());
+  LogStore store(folder, LogStore::Access::kReadWrite);
+  std::uint64_t place = 0;
+  const double begin = now_seconds();
+  while (now_seconds() - begin < options.seconds / 2) {
+    Batch batch;
+    for (std::size_t i = 0; i < together; ++i) {
+      batch.rows.push_back({++place, 1, EventKind::kDecision, 0, 1, body});
+    }
+    write_batch(store, batch);
+    if (store.log_pages() > 4096) {
+      store.checkpoint();
+    }
+  }
+  return static_cast<double>(place) / (now_seconds() - begin);
+}
+
+LoadResult livez(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections) {
+  return put_load(port, {.connections = connections,
+                         .seconds = options.seconds / 2,
+                         .next = [](std::size_t, const std::string&) {
+                           return Exchange{"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+                         }});
+}
+
+LoadResult ranks(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
+                 Client& client) {
+  return put_load(port, {.connections = connections,
+                         .seconds = options.seconds,
+                         .next = [&](std::size_t, const std::string&) { return client.rank(); }});
+}
+
+LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
+                Client& client, std::uint64_t requests = 0) {
+  return put_load(
+      port, {.connections = connections,
+             .seconds = options.seconds,
+             .requests = requests,
+             .next = [&](std::size_t, const std::string& last) { return client.in_turn(last); }});
+}
+
+void few_learners(const ServeBenchOptions& options, Report& report) {
+  const Folder folder(options.output);
+  Server server(server_options(options, folder.path() / "few", options.groups));
+  const LoadResult empty_one = livez(server.port(), options, 1);
+  report.add("empty request, 1 connection", rate(empty_one), empty_one, "the HTTP library");
+  const LoadResult empty = livez(server.port(), options, options.connections);
+  report.add(fmt::format("empty request, {} connections", options.connections), rate(empty), empty,
+             "the HTTP library");
+  for (const std::size_t together : {std::size_t{1}, std::size_t{16}, std::size_t{32}}) {
+    const double rows =
+        sqlite_alone(options, folder.path() / fmt::format("sqlite-{}", together), together);
+    report.add(fmt::format("SQLite alone, {} in a transaction", together), rows, {}, "rows");
+  }
+  Client client(options, 100'000, options.actions);
+  both(server.port(), options, options.connections, client, 4000);  // learners that know something
+  const std::string learners = fmt::format("{} learners", options.groups);
+  const LoadResult one = ranks(server.port(), options, 1, client);
+  report.add(fmt::format("decisions, {}, 1 connection", learners), rate(one), one,
+             "asked for: p50 < 3 ms");
+  const LoadResult many = ranks(server.port(), options, options.connections, client);
+  report.add(fmt::format("decisions, {}, {} connections", learners, options.connections),
+             rate(many), many, "asked for: 3000/s, p99 < 50 ms");
+  const LoadResult with_rewards = both(server.port(), options, options.connections, client);
+  report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
+             with_rewards,
+             fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
+}
+
+void many_learners(const ServeBenchOptions& options, Report& report) {
+  const Folder folder(options.output);
+  Server server(server_options(options, folder.path() / "many", 0));
+  {
+    // Every user learns once, from rounds of one action: a learner of its own.
+    Client warm_up(options, options.users, 1);
+    both(server.port(), options, options.connections, warm_up, 2 * options.users);
+  }
+  double peak = 0.0;
+  {
+    ThreadPool threads(options.threads);
+    peak = measure_fma_peak(threads, 1.0);
+  }
+  const double parameters = static_cast<double>(options.width * (options.features + 1));
+  const double operations = 2.0 * parameters * static_cast<double>(options.users * options.actions);
+  Client client(options, options.users, options.actions);
+  const std::string learners = fmt::format("{} learners", options.users);
+  const LoadResult many = ranks(server.port(), options, options.connections, client);
+  report.add(fmt::format("decisions, {}, {} connections", learners, options.connections),
+             rate(many), many,
+             fmt::format("asked for: 150/s; {} of the {:.0f}/s at the processor's peak",
+                         percent(rate(many) * operations / peak), peak / operations));
+  const LoadResult with_rewards = both(server.port(), options, options.connections, client);
+  report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
+             with_rewards,
+             fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
+}
+
+// Fills a log by the engine itself, and ends without a word. In a process of its own.
+[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder) {
+  SteadyClock clock;
+  Metrics metrics;
+  Engine engine({.folder = folder, .threads = static_cast<std::size_t>(options.threads)}, clock,
+                metrics);
+  const ModelOptions model = model_options(options, options.groups);
+  const auto run = [&](std::vector<std::shared_ptr<Task>> tasks) {
+    std::atomic<std::size_t> left{tasks.size()};
+    std::promise<void> all;
+    for (const std::shared_ptr<Task>& task : tasks) {
+      task->done = [&] {
+        if (left.fetch_sub(1) == 1) {
+          all.set_value();
+        }
+      };
+    }
+    for (const std::shared_ptr<Task>& task : tasks) {
+      if (!engine.submit(task)) {
+        ::_exit(1);
+      }
+    }
+    all.get_future().wait();
+  };
+  auto create = std::make_shared<ControlTask>();
+  create->work = [&](ModelHost& host, LogStore&, std::int64_t) { host.create("bench", model); };
+  run({create});
+  std::vector<RankRequest> requests;
+  for (std::uint64_t i = 0; i < 256; ++i) {
+    requests.push_back(read_rank(fmt::format(R"({{"userId":"u","actions":[{}]}})",
+                                             actions_text(options, i, options.actions)),
+                                 model, Dialect::kOwn));
+  }
+  for (std::uint64_t done = 0; done < options.restart_events; done += 2 * requests.size()) {
+    std::vector<std::shared_ptr<Task>> ranks;
+    std::vector<std::shared_ptr<Task>> rewards;
+    for (std::uint64_t i = 0; i < requests.size(); ++i) {
+      auto rank = std::make_shared<RankTask>();
+      rank->model = "bench";
+      rank->request = requests[i];
+      rank->request.event_id = fmt::format("event-{}", done + i);
+      rank->request.user_id = fmt::format("user-{}", done + i);
+      ranks.push_back(rank);
+      auto reward = std::make_shared<RewardTask>();
+      reward->model = "bench";
+      reward->reward = {rank->request.event_id, "", 0, static_cast<float>(i % 2)};
+      rewards.push_back(reward);
+    }
+    run(std::move(ranks));
+    run(std::move(rewards));
+  }
+  ::_exit(0);
+}
+
+void restart(const ServeBenchOptions& options, Report& report) {
+  const Folder folder(options.output);
+  const fs::path data = folder.path() / "restart";
+  const double begin = now_seconds();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    fill_log(options, data);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) {
+    throw Error(ErrorKind::kSystem, "the process that fills the log failed");
+  }
+  const double filled = now_seconds() - begin;
+  const double start = now_seconds();
+  SteadyClock clock;
+  Metrics metrics;
+  std::optional<Engine> engine;
+  engine.emplace(
+      EngineOptions{.folder = data, .threads = static_cast<std::size_t>(options.threads)}, clock,
+      metrics);
+  const double seconds = now_seconds() - start;
+  LoadResult load;
+  load.answers = 1;
+  load.p50 = load.p99 = seconds;
+  const double events = static_cast<double>(options.restart_events);
+  report.add(fmt::format("restart after {} events", options.restart_events), events / filled, load,
+             "asked for: < 30 s; per second: events when the log was filled");
+}
+
+}  // namespace
+
+void bench_serve(const ServeBenchOptions& options) {
+  require_within("features", options.features, 1, kMostDimension);
+  require_within("actions", options.actions, 1, kMostActions);
+  require_within("connections", options.connections, 1, 1000);
+  require_within("groups", options.groups, 1, 1'000'000);
+  make_output_folder(options.output);
+  Report report;
+  if (options.restart_events > 0) {
+    restart(options, report);  // first: it forks, while there are no threads
+  }
+  few_learners(options, report);
+  if (options.users > 0) {
+    many_learners(options, report);
+  }
+  fmt::print("\n{}", report.table().aligned());
+  write_text_file(fs::path(options.output) / "bench-serve.csv", report.table().csv());
+}
+
+}  // namespace mcnb::bench

@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kTasksAtOnce = 512;
 constexpr std::size_t kExpiriesAtOnce = 256;
 constexpr std::size_t kBatchesUnderWay = 2;
-constexpr int kCheckpointPages = 512;        // that the housekeeping thread writes back
-constexpr int kMostLogPages = 8 * 1024;      // at which the writer itself helps
-constexpr std::int64_t kPublishEvery = 500;  // milliseconds
+constexpr int kCheckpointPages = 512;    // that the housekeeping thread writes back
+constexpr int kMostLogPages = 8 * 1024;  // at which the writer itself helps
+constexpr auto kPublishEvery = 500ms;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -166,7 +166,7 @@ std::optional<ModelOptions> Engine::options_of(const std::string& model) const {
 
 void Engine::publish() {
   std::vector<ModelReport> reports = host_.reports();
-  published_ = clock_.now();
+  published_ = std::chrono::steady_clock::now();
   erasable_until_ = host_.erasable_until();
   const std::lock_guard lock(facts_mutex_);
   reports_ = std::move(reports);
@@ -291,7 +291,7 @@ void Engine::compute(std::vector<std::shared_ptr<Task>> tasks) {
       snapshots.push_back(std::move(job));
     }
   }
-  if (changed_models || time - published_ >= kPublishEvery) {
+  if (changed_models || std::chrono::steady_clock::now() - published_ >= kPublishEvery) {
     publish();
   }
   hand_over(std::move(tasks), std::move(snapshots));
@@ -473,6 +473,7 @@ void Engine::trim_log(LogStore& store) {
 void Engine::keep_house() {
   LogStore store(options_.folder, LogStore::Access::kReadWrite);
   auto last_trim = std::chrono::steady_clock::now() - 1h;
+  auto last_checkpoint = last_trim;
   std::unique_lock lock(house_mutex_);
   for (;;) {
     house_wake_.wait_for(lock, 50ms, [this] { return house_stopping_ || !chores_.empty(); });
@@ -487,10 +488,12 @@ void Engine::keep_house() {
     try {
       std::error_code missing;
       const std::uintmax_t log_size = fs::file_size(store.name() + "-wal", missing);
-      if (!missing && log_size > std::uintmax_t{kCheckpointPages} * 8192) {
+      if (!missing && log_size > std::uintmax_t{kCheckpointPages} * 8192 &&
+          std::chrono::steady_clock::now() - last_checkpoint > 500ms) {
         store.checkpoint();
+        last_checkpoint = std::chrono::steady_clock::now();
       }
-      if (std::chrono::steady_clock::now() - last_trim > 1s) {
+      if (seconds_since(last_trim) > options_.trim_seconds) {
         last_trim = std::chrono::steady_clock::now();
         trim_log(store);
       }

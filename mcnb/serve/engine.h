@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -56,6 +57,7 @@ struct EngineOptions {
   double restart_seconds = 10.0;   // that replaying the log may take
   std::uint64_t log_bytes = std::uint64_t{8} << 30;
   double log_days = 90.0;
+  double trim_seconds = 1.0;  // from one look at the log's size and age to the next
 };
 
 // Runs the models: one thread owns them and takes all tasks that wait together, one writes what
@@ -146,7 +148,7 @@ class Engine {
   std::deque<std::shared_ptr<Task>> queue_;
   bool stopping_ = false;
   bool more_expiries_ = false;
-  std::int64_t published_ = 0;
+  std::chrono::steady_clock::time_point published_;
 
   std::mutex writer_mutex_;
   std::condition_variable writer_wake_;

@@ -454,8 +454,9 @@ std::vector<SnapshotJob> ModelHost::due_snapshots(double seconds) {
 std::vector<SnapshotJob> ModelHost::snapshots_from(std::uint64_t place) {
   std::vector<SnapshotJob> jobs;
   for (auto& [name, hosted] : models_) {
-    if ((hosted.snapshots.empty() || hosted.snapshots.front() < place) &&
-        !hosted.snapshot_under_way) {
+    const bool behind = hosted.snapshots.size() < 2 || hosted.snapshots.back() < place;
+    const bool news = hosted.snapshots.empty() || hosted.snapshots.front() < last_place_;
+    if (behind && news && !hosted.snapshot_under_way) {
       jobs.push_back(make_snapshot(hosted));
     }
   }

@@ -110,7 +110,7 @@ class ModelHost {
 
   // Snapshots that are due: a restart would replay for longer than `seconds`.
   std::vector<SnapshotJob> due_snapshots(double seconds);
-  // Of every model that has none at or after `place`.
+  // Of every model that has not two at or after `place`.
   std::vector<SnapshotJob> snapshots_from(std::uint64_t place);
   void snapshot_written(std::uint32_t model, std::uint64_t place, bool alone);
   void snapshot_failed(std::uint32_t model);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include "mcnb/base/error.h"
@@ -55,6 +56,13 @@ class File {
   fs::path path_;
   int file_;
 };
+
+bool holds(const fs::path& path, std::string_view bytes) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  return contents.view() == bytes;
+}
 
 // "00000001-00000000000000000042.snapshot": the model's id and the place, or nothing.
 bool parse_name(std::string_view name, std::uint32_t& model, std::uint64_t& place) {
@@ -126,7 +134,17 @@ std::vector<std::uint64_t> Snapshots::places(std::uint32_t model) const {
 void Snapshots::write(std::uint32_t model, std::uint64_t place, const std::string& bytes) {
   std::error_code problem;
   fs::create_directories(folder_, problem);
-  write_durably(path(model, place), bytes);
+  const fs::path file = path(model, place);
+  if (fs::exists(file)) {
+    // Only a damaged one can differ from what is to be written. It is evidence, and stays.
+    if (holds(file, bytes)) {
+      return;
+    }
+    fs::path aside = file;
+    aside += ".damaged";
+    fs::rename(file, aside, problem);
+  }
+  write_durably(file, bytes);
   const std::vector<std::uint64_t> all = places(model);
   if (all.size() > kKept) {
     remove_below(model, all[kKept - 1]);

@@ -30,7 +30,7 @@ TEST(Model, ARewardIsLearnedOnceHoweverOftenItComes) {
   EXPECT_EQ(ledger->judge({"event-1", "other", 3000, 1.0F}), RewardOutcome::kIgnored);
   EXPECT_EQ(ledger->judge({"event-1", "", 3000, 1.0F}), RewardOutcome::kIgnored);
   EXPECT_EQ(ledger->judge({"event-2", "r", 3000, 1.0F}), RewardOutcome::kUnknown);
-  EXPECT_EQ(ledger.state(), after_one);
+  EXPECT_TRUE(ledger.state() == after_one);
 }
 
 TEST(Model, ARewardAfterTheWaitingTimeIsCountedButNotLearned) {
@@ -140,7 +140,7 @@ TEST(Model, TheSameRequestAgainstTheSameStateGetsTheSameAnswer) {
   Ledger two(small_model());
   for (std::uint64_t i = 0; i < 30; ++i) {
     const RankRequest request = request_of(i, "user-" + std::to_string(i % 3));
-    EXPECT_EQ(encode_event(one.rank(request)), encode_event(two.rank(request)));
+    EXPECT_TRUE(encode_event(one.rank(request)) == encode_event(two.rank(request)));
     one.reward(request.event_id, static_cast<float>(i % 2));
     two.reward(request.event_id, static_cast<float>(i % 2));
   }
@@ -212,7 +212,7 @@ TEST(Model, ReplayingTheLogGivesTheSameBitsForAnyNumberOfThreads) {
         // Through the bytes of the log, as a restart does.
         again.add(decode_event(kind_of(event), encode_event(event), 4, "test"));
       }
-      EXPECT_EQ(again.state(), first.state()) << options.policy.name;
+      EXPECT_TRUE(again.state() == first.state()) << options.policy.name;
     }
   }
 }
@@ -236,7 +236,7 @@ TEST(Model, ASnapshotAndTheRestOfTheLogGiveTheSameBits) {
       for (std::size_t i = cut; i < events.size(); ++i) {
         after.apply(events[i], i + 1);
       }
-      EXPECT_EQ(Snapshots::bytes_of(after, "test"), first.state()) << options.policy.name;
+      EXPECT_TRUE(Snapshots::bytes_of(after, "test") == first.state()) << options.policy.name;
     }
   }
 }

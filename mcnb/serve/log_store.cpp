@@ -26,7 +26,9 @@ CREATE TABLE log(place INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER
                  checksum INTEGER NOT NULL);
 CREATE TABLE facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE erasures(model INTEGER NOT NULL, user INTEGER NOT NULL, until INTEGER NOT NULL);
-INSERT INTO facts VALUES('base', 0), ('last', 0), ('model', 0), ('probe', 0);
+CREATE TABLE probe(bytes BLOB NOT NULL);
+INSERT INTO facts VALUES('base', 0), ('last', 0), ('model', 0);
+INSERT INTO probe VALUES(x'');
 PRAGMA application_id = 0x4d434e42;
 PRAGMA user_version = 1;
 COMMIT;)";
@@ -317,6 +319,16 @@ void LogStore::erase_user(const Erasure& erasure) {
       .finish();
 }
 
-void LogStore::probe() { database_.run("UPDATE facts SET value = value + 1 WHERE name = 'probe'"); }
+void LogStore::probe() {
+  // As much as a large batch takes: a disk with room for a few bytes more is full.
+  begin();
+  try {
+    database_.run("UPDATE probe SET bytes = randomblob(131072)");
+    commit();
+  } catch (const Error&) {
+    roll_back();
+    throw;
+  }
+}
 
 }  // namespace mcnb

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,9 @@ class Program {
   // As Ctrl-C does.
   void interrupt() const { ::kill(process_, SIGINT); }
 
+  void limit(__rlimit_resource resource, const rlimit& bounds) const {
+    ::prlimit(process_, resource, &bounds, nullptr);
+  }
   void signal(int number) const { ::kill(process_, number); }
 
   // What it has said on its standard error stream so far.

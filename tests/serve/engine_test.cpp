@@ -363,9 +363,8 @@ TEST(Engine, SnapshotsComeWhenReplayWouldTakeTooLong) {
   Running running(folder.path(), options);
   running.create("m", small_model());
   running.play_together(0, 700);  // 1,400 rows and a few arrivals
-  while (running.metrics.snapshots.load() == 0) {
+  while (running.report().snapshot_place == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    running.report();
   }
   EXPECT_GE(running.report().snapshot_place, 1000U);
 }

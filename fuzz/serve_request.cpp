@@ -1,0 +1,59 @@
+// Bodies and paths of requests: what is understood is sound, everything else is refused with a
+// status, a code and words.
+
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "mcnb/base/check.h"
+#include "mcnb/serve/api.h"
+#include "mcnb/serve/protocol.h"
+
+namespace {
+
+using namespace mcnb;
+
+template <class Read>
+void read_or_refuse(Read read) {
+  try {
+    read();
+  } catch (const RequestRefused& refused) {
+    check(refused.error().status >= 400 && refused.error().status < 500,
+          "it is the caller's fault");
+    check(!refused.error().code.empty() && !refused.error().message.empty(), "a refusal says why");
+    check(write_error(refused.error()).front() == '{', "a refusal is JSON");
+  }
+}
+
+void expect_sound(const RankRequest& request, const ModelOptions& model) {
+  const std::size_t actions = request.actions.size();
+  check(actions >= 1 && actions <= kMostActions, "there are actions");
+  check(request.features.size() == actions * model.dimension, "every action has its features");
+  check(request.eligible.size() == actions, "every action is eligible or not");
+  check(!request.event_id.empty() && request.event_id.size() <= kLongestId, "events have ids");
+  check(!request.user_id.empty() && request.user_id.size() <= kLongestId, "users have names");
+  for (const float x : request.features) {
+    check(std::isfinite(x) && std::abs(x) <= 1.0001F, "features are of unit length");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  ModelOptions model;
+  model.dimension = 3;
+  model.user_path = "user.id";
+  for (const Dialect dialect : {Dialect::kOwn, Dialect::kPersonalizer}) {
+    read_or_refuse([&] { expect_sound(read_rank(body, model, dialect), model); });
+    read_or_refuse([&] {
+      const float value = read_reward(body, dialect).value;
+      check(value >= 0.0F && value <= 1.0F, "a reward is from 0 to 1");
+    });
+  }
+  read_or_refuse([&] { read_model(body); });
+  read_or_refuse([&] { read_settings(body); });
+  read_or_refuse([&] { read_nothing(body); });
+  read_or_refuse([&] { find_target("POST", std::string(body)); });
+  return 0;
+}

@@ -1,0 +1,36 @@
+// Snapshots, behind their checksums: whatever the bytes of a state say, it is loaded whole or
+// refused, and a loaded one can be saved again.
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+#include "mcnb/serve/snapshots.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace mcnb;
+  static ThreadPool threads(1);
+  ModelOptions options;
+  options.dimension = 2;
+  options.policy = parse_policy("linucb:users=each");
+  // Framed here: checksums would keep every changed byte out.
+  std::ostringstream framed;
+  StateWriter writer(framed, "fuzz", kModelState);
+  writer.write_bytes(data, size);
+  writer.finish();
+  try {
+    Model model(options, threads);
+    std::istringstream in(framed.str());
+    StateReader reader(in, "fuzz", kModelState);
+    model.load(reader);
+    reader.finish();
+    check(!Snapshots::bytes_of(model, "fuzz").empty(), "a loaded state can be saved");
+  } catch (const Error& error) {
+    check(error.kind() == ErrorKind::kCorrupt || error.kind() == ErrorKind::kUsage ||
+              error.kind() == ErrorKind::kLimit,
+          "damage is called that");
+  }
+  return 0;
+}

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,15 @@ namespace {
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ErrorKind::kSystem, "the load client: " + what);
+}
+
+double processor_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 class Connection {
@@ -105,6 +115,7 @@ LoadResult put_load(std::uint16_t port, const Load& load) {
   LoadResult result;
   std::vector<double> times;
   const double begin = now_seconds();
+  const double used_before = processor_seconds();
   std::uint64_t sent = 0;
   std::size_t busy = 0;
   const auto go_on = [&](std::size_t i, const std::string& last) {
@@ -139,6 +150,7 @@ LoadResult put_load(std::uint16_t port, const Load& load) {
   }
   ::close(poll);
   result.seconds = now_seconds() - begin;
+  result.processor_seconds = processor_seconds() - used_before;
   result.answers = times.size();
   if (!times.empty()) {
     std::ranges::sort(times);

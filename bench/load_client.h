@@ -27,6 +27,7 @@ struct LoadResult {
   double seconds = 0.0;
   double p50 = 0.0;  // seconds
   double p99 = 0.0;
+  double processor_seconds = 0.0;  // that this whole program used meanwhile
 };
 
 // Keeps every connection busy, one request at a time, on one thread (epoll). Throws Error (kSystem)

@@ -125,9 +125,10 @@ class Report {
   void add(const std::string& what, double per_second, const LoadResult& load,
            const std::string& note) {
     const bool timed = load.answers > 0;
+    const auto answers = static_cast<double>(load.answers);
     table_.add_row({what, per_second > 0 ? fmt::format("{:.0f}", per_second) : "",
                     timed ? milliseconds(load.p50) : "", timed ? milliseconds(load.p99) : "",
-                    note});
+                    timed ? milliseconds(load.processor_seconds / answers) : "", note});
     fmt::print("{}: {:.0f}/s, p50 {:.3f} ms, p99 {:.3f} ms {}\n", what, per_second, load.p50 * 1e3,
                load.p99 * 1e3, note);
     std::fflush(stdout);
@@ -135,7 +136,8 @@ class Report {
   const Table& table() const { return table_; }
 
  private:
-  Table table_{{"what", "per second", "p50", "p99", "note"}};
+  // "processor" is the time of all threads, the client's too, for each decision.
+  Table table_{{"what", "per second", "p50", "p99", "processor", "note"}};
 };
 
 double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
@@ -191,9 +193,10 @@ LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_
              .next = [&](std::size_t, const std::string& last) { return client.in_turn(last); }});
 }
 
-void few_learners(const ServeBenchOptions& options, Report& report) {
+// What there is without us: the HTTP library, and SQLite.
+void baselines(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
-  Server server(server_options(options, folder.path() / "few", options.groups));
+  Server server(server_options(options, folder.path() / "empty", options.groups));
   const LoadResult empty_one = livez(server.port(), options, 1);
   report.add("empty request, 1 connection", rate(empty_one), empty_one, "the HTTP library");
   const LoadResult empty = livez(server.port(), options, options.connections);
@@ -204,9 +207,14 @@ void few_learners(const ServeBenchOptions& options, Report& report) {
         sqlite_alone(options, folder.path() / fmt::format("sqlite-{}", together), together);
     report.add(fmt::format("SQLite alone, {} in a transaction", together), rows, {}, "rows");
   }
+}
+
+void few_learners(const ServeBenchOptions& options, const std::string& label, Report& report) {
+  const Folder folder(options.output);
+  Server server(server_options(options, folder.path() / "few", options.groups));
   Client client(options, 100'000, options.actions);
   both(server.port(), options, options.connections, client, 4000);  // learners that know something
-  const std::string learners = fmt::format("{} learners", options.groups);
+  const std::string learners = fmt::format("{} learners, {}", options.groups, label);
   const LoadResult one = ranks(server.port(), options, 1, client);
   report.add(fmt::format("decisions, {}, 1 connection", learners), rate(one), one,
              "asked for: p50 < 3 ms");
@@ -342,7 +350,11 @@ void bench_serve(const ServeBenchOptions& options) {
   if (options.restart_events > 0) {
     restart(options, report);  // first: it forks, while there are no threads
   }
-  few_learners(options, report);
+  baselines(options, report);
+  ServeBenchOptions one_step = options;
+  one_step.policy += (options.policy.empty() ? "" : ":") + std::string("meta_steps=1");
+  few_learners(options, options.policy.empty() ? "preset default" : options.policy, report);
+  few_learners(one_step, one_step.policy, report);
   if (options.users > 0) {
     many_learners(options, report);
   }

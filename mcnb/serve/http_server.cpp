@@ -30,7 +30,7 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kPoolBytes = 64 * 1024;  // of one connection: headers must fit
+constexpr std::size_t kPoolBytes = 32 * 1024;  // of one connection: headers must fit
 
 SteadyTime now() { return std::chrono::steady_clock::now(); }
 

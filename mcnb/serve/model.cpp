@@ -406,7 +406,7 @@ void Model::add_lesson(WaitingEvent event, float reward) {
       {RoundId{event.key}, event.learner, event.arm, std::move(event.features), reward});
 }
 
-double Model::learn_now() {
+void Model::learn_now() {
   if (!lessons_.empty()) {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<RewardedArm> rewarded;
@@ -422,8 +422,9 @@ double Model::learn_now() {
     learning_seconds_ +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  return std::exchange(learning_seconds_, 0.0);
 }
+
+double Model::take_learning_seconds() { return std::exchange(learning_seconds_, 0.0); }
 
 void Model::on(const Forgetting& event) {
   last_time_ = std::max(last_time_, event.time);

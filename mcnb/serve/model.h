@@ -110,8 +110,10 @@ class Model {
   void apply(const Event& event, std::uint64_t place);
   RewardOutcome apply_reward(const Reward& reward, std::uint64_t place);
 
-  // Learns what has been put off. Seconds that learning took since the last call.
-  double learn_now();
+  // Learns what has been put off.
+  void learn_now();
+  // That learning took since the last call.
+  double take_learning_seconds();
 
   // Bit-exact; `load` throws Error (kCorrupt), or (kUsage) for a model of other options, and leaves
   // the model in an undefined state when it throws.

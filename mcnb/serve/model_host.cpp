@@ -174,7 +174,8 @@ Recovery ModelHost::recover(LogStore& store, bool from_base) {
   });
   double learning = 0.0;
   for (auto& [name, hosted] : models_) {
-    const double seconds = hosted.model->learn_now();
+    hosted.model->learn_now();
+    const double seconds = hosted.model->take_learning_seconds();
     hosted.seconds_since_snapshot = seconds;
     learning += seconds;
   }
@@ -436,7 +437,8 @@ bool ModelHost::expire(std::int64_t time, std::size_t limit) {
 
 void ModelHost::learn() {
   for (auto& [name, hosted] : models_) {
-    hosted.seconds_since_snapshot += hosted.model->learn_now();
+    hosted.model->learn_now();
+    hosted.seconds_since_snapshot += hosted.model->take_learning_seconds();
   }
 }
 

@@ -35,4 +35,9 @@ if(NOT MCNB_SANITIZE)
     -D compiler=${CMAKE_CXX_COMPILER}
     -D version=${PROJECT_VERSION}
     -P ${PROJECT_SOURCE_DIR}/tests/install/install_test.cmake)
+  add_test(NAME package COMMAND ${CMAKE_COMMAND}
+    -D build_dir=${PROJECT_BINARY_DIR}
+    -D work_dir=${PROJECT_BINARY_DIR}/package_test
+    -D version=${PROJECT_VERSION}
+    -P ${PROJECT_SOURCE_DIR}/tests/install/package_test.cmake)
 endif()

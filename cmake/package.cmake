@@ -1,0 +1,20 @@
+# A Debian package of the program with its service: cpack -G DEB --config build/release/CPackConfig.cmake
+install(FILES packaging/mcnb.service DESTINATION lib/systemd/system COMPONENT program)
+install(FILES packaging/serve.toml DESTINATION /etc/mcnb COMPONENT configuration EXCLUDE_FROM_ALL)
+install(FILES README.md CHANGELOG.md LICENSE docs/HTTP_API.md docs/GUARANTEES.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES examples/client.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME mcnb)
+set(CPACK_PACKAGE_CONTACT "the mcnb project <mcnb@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL program configuration)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/conffiles)
+include(CPack)

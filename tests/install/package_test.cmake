@@ -1,0 +1,38 @@
+# Makes the Debian package of the build in build_dir and looks into it.
+# Called with -D build_dir, work_dir and version.
+
+file(REMOVE_RECURSE ${work_dir})
+file(MAKE_DIRECTORY ${work_dir})
+execute_process(COMMAND ${CMAKE_CPACK_COMMAND} -G DEB --config ${build_dir}/CPackConfig.cmake
+                        -B ${work_dir}
+                RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+file(GLOB packages ${work_dir}/mcnb_${version}*.deb)
+list(LENGTH packages count)
+if(NOT result EQUAL 0 OR NOT count EQUAL 1)
+  message(FATAL_ERROR "no package:\n${text}")
+endif()
+
+execute_process(COMMAND dpkg-deb --contents ${packages} OUTPUT_VARIABLE contents)
+foreach(file /usr/bin/mcnb /usr/lib/systemd/system/mcnb.service /etc/mcnb/serve.toml
+             /usr/share/doc/mcnb/HTTP_API.md)
+  string(FIND "${contents}" " .${file}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${file} is not in the package:\n${contents}")
+  endif()
+endforeach()
+execute_process(COMMAND dpkg-deb --field ${packages} Depends OUTPUT_VARIABLE depends)
+foreach(library libmicrohttpd libsqlite3 libsimdjson)
+  string(FIND "${depends}" "${library}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "the package does not depend on ${library}: ${depends}")
+  endif()
+endforeach()
+
+# The program inside runs.
+execute_process(COMMAND dpkg-deb --extract ${packages} ${work_dir}/root)
+execute_process(COMMAND ${work_dir}/root/usr/bin/mcnb serve --config
+                        ${work_dir}/root/etc/mcnb/serve.toml --print-config
+                RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the program of the package does not run: ${text}")
+endif()

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <future>
 
@@ -112,6 +113,7 @@ void serve(const ServerOptions& options) {
   // A full disk and a lost client come back as errors of calls, not as signals.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  ::umask(0077);  // what is stored is about people
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);

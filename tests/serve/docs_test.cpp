@@ -106,6 +106,31 @@ TEST(Docs, EveryExampleOfTheApiWorksAsShown) {
   EXPECT_EQ(server.stop().status, 0);
 }
 
+TEST(Docs, TheQuickstartOfTheReadmeWorks) {
+  const TemporaryFolder folder;
+  Serving server(folder / "data");
+  const std::string address = "localhost:" + std::to_string(server.port());
+  int run = 0;
+  for (const Block& block :
+       blocks_of(file_contents(std::filesystem::path(MCNB_SOURCE_DIR) / "README.md"))) {
+    if (block.text.find("curl") == std::string::npos) {
+      continue;
+    }
+    std::istringstream lines(block.text);
+    std::string script;
+    std::string line;
+    while (std::getline(lines, line)) {
+      if (!line.starts_with("./") && !line.starts_with("python3")) {
+        script += line + "\n";
+      }
+    }
+    const std::string printed = run_script(folder, replaced(script, "localhost:8080", address));
+    EXPECT_NE(printed.find("\"outcome\":\"learned\""), std::string::npos) << printed;
+    ++run;
+  }
+  EXPECT_EQ(run, 1);
+}
+
 TEST(Docs, TheExampleClientLearnsWhatItsUsersLike) {
   const TemporaryFolder folder;
   Serving server(folder / "data");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -174,6 +175,38 @@ TEST(Service, ConnectionsAreLimited) {
     }
   }
   EXPECT_TRUE(served);
+}
+
+TEST(Service, AFullQueueIsAnsweredWith503AndRetryAfter) {
+  const TemporaryFolder folder;
+  Serving server(folder / "data", {"--queue", "1"});
+  const std::uint16_t port = server.port();
+  std::atomic<int> served{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 12; ++client) {
+    clients.emplace_back([&] {
+      HttpClient http(port);
+      for (int i = 0; i < 400 && refused < 5; ++i) {
+        const HttpReply reply = http.post("/v1/models/default/rank", kRank);
+        if (reply.status == 200) {
+          ++served;
+        } else {
+          EXPECT_EQ(reply.status, 503);
+          EXPECT_EQ(code_of(reply), "overloaded");
+          EXPECT_NE(reply.head.find("Retry-After: 1"), std::string::npos);
+          ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  EXPECT_GT(served, 0);
+  EXPECT_GE(refused, 5);
+  HttpClient http(port);
+  EXPECT_EQ(http.post("/v1/models/default/rank", kRank).status, 200);
 }
 
 TEST(Service, SpeaksTls) {

@@ -27,6 +27,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     model.load(reader);
     reader.finish();
     check(!Snapshots::bytes_of(model, "fuzz").empty(), "a loaded state can be saved");
+    // And it serves: nothing in it can break what comes later.
+    RankRequest request;
+    request.event_id = "next";
+    request.user_id = "ann";
+    request.actions = {"a", "b"};
+    request.features = {1.0F, 0.0F, 0.6F, 0.8F};
+    request.eligible = {true, true};
+    std::uint64_t place = model.last_place();
+    if (model.needs_arrival(request.user_id)) {
+      model.apply(Arrival{model.user_key(request.user_id)}, ++place);
+    }
+    const RankRequest* one = &request;
+    model.apply(model.decide({&one, 1}, 1).front(), ++place);
+    model.apply(Reward{"next", "", 2, 1.0F}, ++place);
+    model.apply(Expiry{3, 1000}, ++place);
+    model.apply(Forgetting{model.user_key(request.user_id), 4}, ++place);
+    check(!Snapshots::bytes_of(model, "fuzz").empty(), "it can be saved after that");
   } catch (const Error& error) {
     check(error.kind() == ErrorKind::kCorrupt || error.kind() == ErrorKind::kUsage ||
               error.kind() == ErrorKind::kLimit,

@@ -216,7 +216,7 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
 }
 
 void Model::apply(const Event& event, std::uint64_t place) {
-  check(place > last_place_, "events are applied in the order of the log");
+  require(place > last_place_, "events are not in the order of the log");
   last_place_ = place;
   std::visit([this](const auto& one) { on(one); }, event);
   if (lessons_.size() >= kLessonsAtOnce) {
@@ -225,7 +225,7 @@ void Model::apply(const Event& event, std::uint64_t place) {
 }
 
 RewardOutcome Model::apply_reward(const Reward& reward, std::uint64_t place) {
-  check(place > last_place_, "events are applied in the order of the log");
+  require(place > last_place_, "events are not in the order of the log");
   last_place_ = place;
   return take_reward(reward);
 }

@@ -67,7 +67,8 @@ std::string learned_from(const std::string& aggregation, const std::vector<float
   const RankRequest probe = request_of(9, "ann");
   const RankRequest* one = &probe;
   std::string text;
-  for (const LoggedAction& action : ledger->decide({&one, 1}, 2'000'000).front().actions) {
+  const Decision decision = ledger->decide({&one, 1}, 2'000'000).front();
+  for (const LoggedAction& action : decision.actions) {
     text += std::to_string(action.value) + " ";
   }
   return text;

@@ -51,7 +51,8 @@ double length_of(std::span<const float> x) {
 
 TEST(Protocol, ReadsARequestWithNumbers) {
   const RankRequest request = rank(
-      R"({"eventId":"e","userId":"u","actions":[{"id":"a","features":[3,4]},{"id":"b","features":[0,0]}],
+      R"({"eventId":"e","userId":"u",
+          "actions":[{"id":"a","features":[3,4]},{"id":"b","features":[0,0]}],
           "excludedActions":["b"],"deferActivation":true,"explain":true})",
       model_of(2));
   EXPECT_EQ(request.event_id, "e");

@@ -270,7 +270,8 @@ void read_actions(const element& value, FeatureReader& features, RankRequest& re
   }
 }
 
-void exclude_actions(const element& value, RankRequest& request) {
+// The retired service took no notice of ids that no action has.
+void exclude_actions(const element& value, bool strict, RankRequest& request) {
   json::array excluded;
   if (value.get(excluded) != simdjson::SUCCESS) {
     refuse_field("excludedActions", "expected an array of strings");
@@ -278,10 +279,11 @@ void exclude_actions(const element& value, RankRequest& request) {
   for (const element id : excluded) {
     const std::string text = read_text(id, "excludedActions", kLongestId);
     const auto found = std::ranges::find(request.actions, text);
-    if (found == request.actions.end()) {
+    if (found != request.actions.end()) {
+      request.eligible[static_cast<std::size_t>(found - request.actions.begin())] = false;
+    } else if (strict) {
       refuse_field("excludedActions", fmt::format("\"{}\" is not among the actions", text));
     }
-    request.eligible[static_cast<std::size_t>(found - request.actions.begin())] = false;
   }
   if (std::ranges::count(request.eligible, true) == 0) {
     refuse_field("excludedActions", "expected at least one action to be left");
@@ -345,7 +347,7 @@ RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect 
   read_actions(*actions, features, request);
   request.eligible.assign(request.actions.size(), true);
   if (excluded && !excluded->is_null()) {
-    exclude_actions(*excluded, request);
+    exclude_actions(*excluded, own, request);
   }
   if (request.event_id.empty()) {
     request.event_id = new_event_id();

@@ -150,6 +150,10 @@ TEST(Protocol, TheRetiredServiceHasNoUsersButAPathToTheirNames) {
   EXPECT_EQ(read_rank(body, model, Dialect::kPersonalizer).user_id, "everybody");
   model.user_path = "user.id";
   EXPECT_EQ(read_rank(body, model, Dialect::kPersonalizer).user_id, "ann");
+  const std::string excluding =
+      R"({"actions":[{"id":"a"},{"id":"b"}],"excludedActions":["z","a"]})";
+  EXPECT_EQ(read_rank(excluding, model, Dialect::kPersonalizer).eligible,
+            (std::vector<bool>{false, true}));
   EXPECT_EQ(refusal_of([&] {
               read_rank(R"({"userId":"u","actions":[{"id":"a"}]})", model, Dialect::kPersonalizer);
             }),

@@ -69,18 +69,12 @@ class OptionTable {
         [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
   }
 
-  // Any text of at most `longest` bytes.
-  OptionTable& text(std::string name, std::string Struct::*member, std::size_t longest,
+  // Any text; `expected` says what it means ("a column's name").
+  OptionTable& text(std::string name, std::string Struct::*member, std::string expected,
                     std::string help) {
-    const std::string expected = "a text of at most " + std::to_string(longest) + " bytes";
     return add(
-        {name, std::move(help), expected, {}},
-        [=](Struct& s, const std::string& given) {
-          if (given.size() > longest) {
-            refuse_option(name, expected, given);
-          }
-          s.*member = given;
-        },
+        {std::move(name), std::move(help), std::move(expected), {}},
+        [=](Struct& s, const std::string& given) { s.*member = given; },
         [=](const Struct& s) { return s.*member; });
   }
 

@@ -39,7 +39,7 @@ enum class Stream : std::uint32_t {
   kLocbSeeds = 30,
   kThompson = 40,
   kEpsilonGreedy = 41,
-  kServedAction = 60,
+  kServedAction = 70,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

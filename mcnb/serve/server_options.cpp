@@ -9,18 +9,16 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kLongestPath = 4096;
-
 const OptionTable<ServerOptions>& table() {
   static const OptionTable<ServerOptions> kTable = [] {
     using O = ServerOptions;
     OptionTable<O> t;
-    t.text("data", &O::data, kLongestPath, "folder of the database and the snapshots");
-    t.text("host", &O::host, 255, "address to listen on; others than loopback need keys");
+    t.text("data", &O::data, "a path", "folder of the database and the snapshots");
+    t.text("host", &O::host, "a name or an address",
+           "address to listen on; others than loopback need keys");
     t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any that is free");
-    t.text("certificate", &O::certificate, kLongestPath,
-           "PEM file of the certificate chain, for TLS");
-    t.text("private_key", &O::private_key, kLongestPath, "PEM file of its private key");
+    t.text("certificate", &O::certificate, "a path", "PEM file of the certificate chain, for TLS");
+    t.text("private_key", &O::private_key, "a path", "PEM file of its private key");
     t.count("threads", &O::threads, {0, 1024}, "threads that compute; 0: one per processor");
     t.count("connections", &O::connections, {1, 1e5}, "connections at once");
     t.count("queue", &O::queue, {1, 1e5},
@@ -33,7 +31,7 @@ const OptionTable<ServerOptions>& table() {
     t.number("log_gigabytes", &O::log_gigabytes, {0.001, 1e6},
              "of log; beyond it the oldest events are erased, after fresh snapshots");
     t.number("log_days", &O::log_days, {0.001, 1e5}, "after which events are erased likewise");
-    t.text("personalizer_model", &O::personalizer_model, kLongestName,
+    t.text("personalizer_model", &O::personalizer_model, "a model's name",
            "model behind the paths of the retired service");
     return t;
   }();
@@ -159,10 +157,10 @@ std::string config_text(const ServerOptions& options) {
   const OptionValues values = table().values(options);
   for (const OptionHelp& option : table().help()) {
     const std::string& value = values.at(option.name);
-    const bool is_text = option.expected.starts_with("a text");
+    const bool is_number = option.expected.find("number") != std::string::npos;
     text += fmt::format("\n# {} ({}; default {})\n{} = {}\n", option.help, option.expected,
                         option.standard.empty() ? "none" : option.standard, option.name,
-                        is_text ? toml_text(value) : value);
+                        is_number ? value : toml_text(value));
   }
   text +=
       "\n# Who may do what; `mcnb serve --new-key ROLE` makes a key. Roles: decide (rank, reward,\n"

@@ -25,7 +25,7 @@ struct EdgePart : TextPart {
       refuse_column_count(ends.size(), count);
     }
     if (ends[0] == ends[1]) {
-      check_id("node", ends[0]);
+      check_name("node", ends[0]);
       skip("links of a node to itself");
       return;
     }

@@ -126,19 +126,19 @@ float parse_any_float(std::string_view text) {
   float number = 0.0F;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc::result_out_of_range && stop == end) {
-    // Too small for a float is zero; too large is refused.
-    double wide = 0.0;
-    const auto [wide_stop, wide_error] = std::from_chars(text.data(), end, wide);
-    if (wide_error == std::errc() && std::abs(wide) < 1.0) {
-      return 0.0F;
-    }
-    return kNoNumber;
+  if (error == std::errc() && stop == end) {
+    return std::isfinite(number) ? number : kNoNumber;
   }
-  if (error != std::errc() || stop != end || !std::isfinite(number)) {
-    return kNoNumber;
-  }
-  return number;
+  // Too small for a float, though not for a double, is zero.
+  return std::abs(parse_double(text)) < std::numeric_limits<float>::min() ? 0.0F : kNoNumber;
+}
+
+double parse_double(std::string_view text) {
+  double number = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool good = error == std::errc() && stop == end && std::isfinite(number);
+  return good ? number : std::numeric_limits<double>::quiet_NaN();
 }
 
 void refuse_number(std::string_view field, std::string_view text, double lowest, double highest) {
@@ -150,15 +150,15 @@ void refuse_number(std::string_view field, std::string_view text, double lowest,
                text);
 }
 
-void check_id(std::string_view field, std::string_view text) {
+void check_name(std::string_view field, std::string_view text) {
   if (text.empty()) {
-    refuse_field(field, "an id", text);
+    refuse_field(field, "a name", text);
   }
   if (text.size() > Names::kLongestName) {
-    refuse_field(field, fmt::format("an id of at most {} bytes", Names::kLongestName), text);
+    refuse_field(field, fmt::format("a name of at most {} bytes", Names::kLongestName), text);
   }
   if (!is_utf8(text)) {
-    refuse_field(field, "an id in UTF-8", text);
+    refuse_field(field, "a name in UTF-8", text);
   }
 }
 

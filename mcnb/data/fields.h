@@ -176,6 +176,8 @@ inline float parse_float(std::string_view text) {
   return std::isnan(number) ? parse_any_float(text) : number;
 }
 
+double parse_double(std::string_view text);
+
 // The same within limits. Throws RowError naming the field where there is none.
 [[noreturn]] void refuse_number(std::string_view field, std::string_view text, double lowest,
                                 double highest);
@@ -188,8 +190,9 @@ inline float parse_float_field(std::string_view field, std::string_view text, do
   return number;
 }
 
-// Checks the text of an id: not empty, at most Names::kLongestName bytes, UTF-8. Throws RowError.
-void check_id(std::string_view field, std::string_view text);
+// Checks the name of a user, item or class: not empty, at most Names::kLongestName bytes, UTF-8.
+// Throws RowError.
+void check_name(std::string_view field, std::string_view text);
 
 bool is_utf8(std::string_view text);
 

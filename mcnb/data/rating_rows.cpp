@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/data/growth.h"
 
 namespace mcnb {
 namespace {
@@ -40,16 +41,6 @@ RowsByUser rows_by_user(const std::vector<std::uint32_t>& users, std::size_t use
   return result;
 }
 
-// Room for the column as it will be, as far as one can tell, so that it seldom moves.
-template <class T>
-void make_room(std::vector<T>& column, std::size_t added, double growth) {
-  const std::size_t needed = column.size() + added;
-  if (needed > column.capacity()) {
-    column.reserve(std::max(static_cast<std::size_t>(static_cast<double>(needed) * growth),
-                            needed + needed / 2));
-  }
-}
-
 template <class T>
 void keep_rows(std::vector<T>& column, const std::vector<std::uint32_t>& users) {
   std::size_t kept = 0;
@@ -65,7 +56,7 @@ void keep_rows(std::vector<T>& column, const std::vector<std::uint32_t>& users) 
 
 std::uint32_t NumberColumn::fresh_number(std::string_view field, std::string_view name,
                                          const NameTable::Key& key) {
-  check_id(field, name);
+  check_name(field, name);
   return kNew | fresh_.add(key);
 }
 

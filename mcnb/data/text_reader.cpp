@@ -83,15 +83,15 @@ void TextReader::skip_line() {
 }
 
 double TextReader::expected_growth() const {
-  constexpr double kMost = 8.0;
   constexpr double kMargin = 1.05;
+  constexpr double kUnknown = 2.0;
   // The stream is ahead of the present block by what the next one holds.
   const auto read = static_cast<double>(bytes_read_);
   const double ahead =
       static_cast<double>(next_.size) - static_cast<double>(present_.rest().size());
   const double parsed = read - ahead;
   const double progress = bytes_->progress() * parsed / read;
-  return std::clamp(kMargin / std::max(progress, 1.0 / kMost), 1.0, kMost);
+  return progress > 0.0 ? kMargin / progress : kUnknown;
 }
 
 void TextReader::refuse_line(const std::string& message) const {

@@ -84,8 +84,7 @@ class TextReader {
     }
   }
 
-  // How many times what has been read so far the whole text may be: a guess to plan memory with,
-  // kept low enough to do no harm where it is wrong.
+  // How many times as long as what has been parsed the whole text may be: a guess, for make_room.
   double expected_growth() const;
 
   // An Error (kInput) about the line that skip_line or for_each_part would take next.

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mcnb/base/thread_pool.h"
+#include "mcnb/data/ratings.h"
+#include "mcnb/data/samples.h"
+
+namespace mcnb {
+
+enum class DataKind {
+  kRatings,  // who rated what
+  kLinks,    // who is linked to whom
+  kSamples,  // labelled samples
+};
+
+// One file that a data set is read from, under one of several names; each may also end in ".gz".
+struct DataFile {
+  std::vector<std::string> names;
+  bool needed = true;
+};
+
+// What a data set holds, as far as it is known; nothing where a number does not apply.
+struct DataCounts {
+  std::optional<std::uint64_t> rows;  // ratings, links or samples
+  std::optional<std::uint64_t> users;
+  std::optional<std::uint64_t> items;
+  std::optional<std::uint64_t> classes;
+};
+
+// Where a data set can be downloaded. An archive is unpacked: the members with these names,
+// wherever they lie in it, go into the data set's folder.
+struct Download {
+  std::string url;
+  std::string file;                  // what it is called here; empty for archives
+  std::vector<std::string> members;  // of the archive
+  std::string checksum;              // "sha256:..." or "md5:..." of what is downloaded; or empty
+};
+
+// The files of a data set on this machine, in the order of DataSet::files; empty where an optional
+// one is missing.
+struct FoundFiles {
+  std::filesystem::path folder;
+  std::vector<std::filesystem::path> paths;
+};
+
+// A public data set: what it is, where it comes from, and how its files are read.
+struct DataSet {
+  std::string name;
+  DataKind kind;
+  std::string about;
+  std::string home;
+  std::string licence;
+  std::vector<std::string> folders;  // that hold it, below a data folder; the first is ours
+  std::vector<DataFile> files;
+  DataCounts published;
+  std::vector<Download> downloads;
+  std::string by_hand;  // why there is no download, and what to do
+  std::function<Ratings(const FoundFiles&, ThreadPool&)> read_ratings;  // of ratings and links
+  std::function<Samples(const FoundFiles&, ThreadPool&)> read_samples;
+};
+
+// All that are known, by name.
+std::span<const DataSet> data_sets();
+// Throws Error (kUsage) listing the known ones.
+const DataSet& find_data_set(const std::string& name);
+
+// The first of the folders that has all needed files of the data set.
+std::optional<FoundFiles> locate(const DataSet& set, std::span<const std::filesystem::path> roots);
+// Throws Error (kInput) that says which files are missing, from which home page they come, and
+// where to put them.
+FoundFiles require_files(const DataSet& set, std::span<const std::filesystem::path> roots);
+
+// What was read, counted as the published numbers are.
+DataCounts count(const Ratings& ratings, DataKind kind);
+DataCounts count(const Samples& samples);
+
+// "ratings.csv or ratings.dat or u.data", for people.
+std::string expected_text(const DataFile& file);
+
+}  // namespace mcnb

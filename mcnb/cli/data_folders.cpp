@@ -1,0 +1,44 @@
+#include "mcnb/cli/data_folders.h"
+
+#include <cstdlib>
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOfPackages = "/usr/share/datasets";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A folder of the user after the XDG rules, or nothing for a user without a home.
+fs::path user_folder(const char* name, const char* below_home) {
+  const fs::path given = variable(name);
+  if (given.is_absolute()) {
+    return given / "mcnb";
+  }
+  const std::string home = variable("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / below_home / "mcnb";
+}
+
+}  // namespace
+
+std::vector<fs::path> data_roots(const std::string& flag) {
+  std::vector<fs::path> roots;
+  if (!flag.empty()) {
+    roots.emplace_back(flag);
+  } else if (const std::string given = variable("MCNB_DATA"); !given.empty()) {
+    roots.emplace_back(given);
+  } else if (const fs::path own = user_folder("XDG_DATA_HOME", ".local/share"); !own.empty()) {
+    roots.push_back(own);
+  }
+  roots.emplace_back(kOfPackages);
+  return roots;
+}
+
+fs::path prepared_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
+
+}  // namespace mcnb

@@ -1,0 +1,114 @@
+#include "mcnb/data/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "mcnb/base/error.h"
+#include "tests/data/data_files.h"
+#include "tests/numeric/plain_network.h"
+#include "tests/temporary_folder.h"
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+using plain::expect_error;
+
+TEST(Catalogue, EveryDataSetSaysWhatItIsAndHowItIsRead) {
+  std::vector<std::string> names;
+  for (const DataSet& set : data_sets()) {
+    SCOPED_TRACE(set.name);
+    names.push_back(set.name);
+    EXPECT_FALSE(set.about.empty());
+    EXPECT_TRUE(set.home.starts_with("http")) << set.home;
+    EXPECT_FALSE(set.licence.empty());
+    EXPECT_FALSE(set.folders.empty());
+    EXPECT_TRUE(std::ranges::any_of(set.files, &DataFile::needed));
+    EXPECT_EQ(set.read_samples != nullptr, set.kind == DataKind::kSamples);
+    EXPECT_EQ(set.read_ratings != nullptr, set.kind != DataKind::kSamples);
+    EXPECT_EQ(set.by_hand.empty(), !set.downloads.empty());
+    for (const Download& one : set.downloads) {
+      EXPECT_NE(one.file.empty(), one.members.empty()) << one.url;
+      EXPECT_TRUE(one.checksum.empty() ||
+                  (one.checksum.starts_with("sha256:") && one.checksum.size() == 7 + 64) ||
+                  (one.checksum.starts_with("md5:") && one.checksum.size() == 4 + 32))
+          << one.checksum;
+    }
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_EQ(names.size(), 13U);
+  EXPECT_EQ(find_data_set("yelp").name, "yelp");
+  expect_error(ErrorKind::kUsage, "data set: expected one of amazon, cifar10",
+               [] { find_data_set("netflix"); });
+}
+
+TEST(Catalogue, FilesAreFoundUnderAnyOfTheirNamesPlainOrCompressed) {
+  const TemporaryFolder folder;
+  const DataSet& set = find_data_set("movielens");
+  const std::vector<fs::path> roots{folder / "none", folder.path()};
+  EXPECT_FALSE(locate(set, roots));
+  fs::create_directory(folder / "ml-25m");
+  put_file(folder / "ml-25m/u.data", "");
+  ASSERT_TRUE(locate(set, roots));
+  EXPECT_EQ(locate(set, roots)->paths.front(), folder / "ml-25m/u.data");
+  fs::create_directory(folder / "movielens");
+  put_file(folder / "movielens/ratings.csv.gz", "");
+  EXPECT_EQ(locate(set, roots)->paths.front(), folder / "movielens/ratings.csv.gz");
+}
+
+TEST(Catalogue, AnOptionalFileMayBeMissing) {
+  const TemporaryFolder folder;
+  const DataSet& set = find_data_set("shuttle");
+  fs::create_directory(folder / "shuttle");
+  put_file(folder / "shuttle/shuttle.trn", "50 21 77 0 28 0 27 48 22 2\n");
+  const FoundFiles files = require_files(set, std::vector<fs::path>{folder.path()});
+  EXPECT_TRUE(files.paths.at(1).empty());
+  ThreadPool threads(1);
+  EXPECT_EQ(count(set.read_samples(files, threads)).rows, 1U);
+}
+
+TEST(Catalogue, MissingFilesAreNamedWithTheirHomeAndTheirPlace) {
+  const TemporaryFolder folder;
+  const std::vector<fs::path> roots{folder.path()};
+  const auto refused = [&](const char* name, const std::string& words) {
+    expect_error(ErrorKind::kInput, words, [&] { require_files(find_data_set(name), roots); });
+  };
+  refused("mnist", "data set mnist: its files are not here");
+  refused("mnist", "train-labels-idx1-ubyte");
+  refused("mnist", "from http://yann.lecun.com/exdb/mnist/");
+  refused("mnist", (folder / "mnist").string());
+  refused("mnist", "mcnb data get mnist");
+  refused("yelp", "accept its terms");
+}
+
+// Those that are small enough to read in a moment, each through its own line of the catalogue.
+TEST(Catalogue, RealFilesAreReadAndCounted) {
+  MCNB_NEED_REAL_DATA(data);
+  const std::vector<fs::path> roots{data};
+  ThreadPool threads(2);
+  struct Known {
+    const char* name;
+    std::uint64_t rows;
+    std::uint64_t users_or_classes;
+  };
+  for (const Known& known : {Known{"emnist-letters", 3'536, 26}, Known{"mushroom", 8'124, 2},
+                             Known{"shuttle", 58'000, 7}, Known{"notmnist", 18'724, 10}}) {
+    SCOPED_TRACE(known.name);
+    const DataSet& set = find_data_set(known.name);
+    const DataCounts found = count(set.read_samples(require_files(set, roots), threads));
+    EXPECT_EQ(found.rows, known.rows);
+    EXPECT_EQ(found.classes, known.users_or_classes);
+  }
+  for (const Known& known :
+       {Known{"facebook", 88'234, 4'039}, Known{"movielens-small", 100'836, 610}}) {
+    SCOPED_TRACE(known.name);
+    const DataSet& set = find_data_set(known.name);
+    const DataCounts found = count(set.read_ratings(require_files(set, roots), threads), set.kind);
+    EXPECT_EQ(found.rows, known.rows);
+    EXPECT_EQ(found.users, known.users_or_classes);
+  }
+}
+
+}  // namespace
+}  // namespace mcnb

@@ -35,6 +35,9 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kSingularVectors = 60,
+  kHeldOut = 61,
+  kNonLinks = 62,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not

@@ -16,6 +16,10 @@ class ByteStream {
   // Puts the next bytes where `bytes` points and returns how many: `count`, or fewer at the end.
   // Throws Error: kSystem where the system cannot read, kInput where compressed data is damaged.
   virtual std::size_t read(char* bytes, std::size_t count) = 0;
+
+  // The share of all bytes, in 0 to 1, that has been read, or 0 where that is not known. A guess to
+  // plan with, nothing more.
+  virtual double progress() const = 0;
 };
 
 // Where a reader's bytes come from: a file, or memory (which is borrowed). Data compressed by gzip

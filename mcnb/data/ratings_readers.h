@@ -37,11 +37,11 @@ Ratings read_amazon_ratings(const Input& input, AmazonOrder order, ThreadPool& t
 // reported. `rows` counts links, not directions.
 Ratings read_edge_list(const Input& input, ThreadPool& threads);
 
-// Any CSV with a user, an item and a rating per row. Where the first line has no number for a
-// rating it is a header, and columns are found by name: those given here or, where empty, the usual
-// ones (user, userId, user_id, ...; item, movieId, asin, ...; rating, stars, overall, score).
-// Without a header, or with one that has none of these names, they are the first three columns.
-// Fields may be quoted, but not run over several lines. Every row has as many columns as the first.
+// Any CSV with a user, an item and a rating per row. The columns are those of the names given here;
+// else those that the first line calls by a usual name (user, userId, user_id, ...; item, movieId,
+// asin, ...; rating, stars, overall, score); else the first three. A first line without usual names
+// is a header where no field of it is a number. Fields may be quoted, but not run over several
+// lines. Every row has as many columns as the first line.
 struct RatingsCsvOptions {
   std::string user_column;
   std::string item_column;

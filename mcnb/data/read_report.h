@@ -22,7 +22,7 @@ struct ReadReport {
   std::uint64_t duplicates = 0;  // rows about a user and an item that another row is about too
   std::vector<Skipped> skipped;  // in the order in which the kinds were first met
 
-  void skip(std::string_view kind, std::string_view where, std::uint64_t rows = 1);
+  void skip(std::string_view kind, std::string_view where, std::uint64_t count = 1);
 
   // Adds what was met in the next file.
   void add(const ReadReport& next);

@@ -49,12 +49,13 @@ Samples read_mushroom(const Input& input, ThreadPool& threads);
 // UCI MAGIC gamma telescope: ten numbers and the class, g or h.
 Samples read_magic_telescope(const Input& input, ThreadPool& threads);
 
-// Any CSV of numbers with one label column, the last one or that of the given name. The first line
-// is a header where a field beside the label is not a number. Classes are the labels met: in the
-// order of numbers where all are whole numbers, else in that of their bytes.
+// Any CSV of numbers with one label column: that of the given name, else the last one. The first
+// line is a header where the label has a name, or where no field beside the label is a number.
+// Classes are the labels met: in the order of numbers where all are numbers, else in that of their
+// bytes.
 struct LabelledCsvOptions {
   std::string label_column;  // empty: the last one
-  char separator = ',';
+  char separator = ',';      // ' ': runs of blanks and tabs
 };
 Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
                           ThreadPool& threads);

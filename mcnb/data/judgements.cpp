@@ -66,15 +66,15 @@ std::vector<std::uint64_t> draw_other_pairs(const std::vector<std::uint64_t>& ta
 
 }  // namespace
 
-Judgements judge_stars(const ReducedRatings& ratings, const JudgementRules& rules) {
+Judgements judge_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe) {
   Judgements judgements;
   judgements.rows.reserve(ratings.rows.size());
   for (const ReducedRatings::Row& row : ratings.rows) {
     const auto value = static_cast<double>(row.value);
-    const bool liked = value > rules.liked_above;
-    if (rules.protocol == Protocol::kText) {
+    const bool liked = value > recipe.liked_above;
+    if (recipe.protocol == Protocol::kText) {
       judgements.rows.push_back({row.user, row.item, row.value, liked});
-    } else if (liked || value < rules.disliked_below) {
+    } else if (liked || value < recipe.disliked_below) {
       judgements.rows.push_back({row.user, row.item, liked ? 1.0F : -1.0F, liked});
     } else {
       ++judgements.dropped;
@@ -83,7 +83,7 @@ Judgements judge_stars(const ReducedRatings& ratings, const JudgementRules& rule
   return judgements;
 }
 
-Judgements judge_links(const ReducedRatings& links, const JudgementRules& rules) {
+Judgements judge_links(const ReducedRatings& links, const RecommendationRecipe& recipe) {
   if (links.users != links.items) {
     throw Error(ErrorKind::kInput, "links: expected the same nodes on both sides");
   }
@@ -107,9 +107,9 @@ Judgements judge_links(const ReducedRatings& links, const JudgementRules& rules)
   if (linked != mirrored || std::ranges::adjacent_find(linked) != linked.end()) {
     throw Error(ErrorKind::kInput, "links: expected each once in both directions");
   }
-  const float entry = rules.protocol == Protocol::kText ? 0.0F : -1.0F;
+  const float entry = recipe.protocol == Protocol::kText ? 0.0F : -1.0F;
   for (const std::uint64_t number : draw_other_pairs(linked, linked.empty() ? 0 : pairs.count(),
-                                                     2 * linked.size(), rules.seed)) {
+                                                     2 * linked.size(), recipe.data_seed)) {
     const NodePair pair = pairs.pair(number);
     judgements.rows.push_back({pair.low, pair.high, entry, false});
     ++judgements.non_links;

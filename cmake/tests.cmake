@@ -8,7 +8,15 @@ list(FILTER test_sources EXCLUDE REGEX "/tests/install/")
 get_property(layers GLOBAL PROPERTY MCNB_LAYERS)
 list(TRANSFORM layers PREPEND "mcnb_")
 
-add_executable(mcnb_tests ${test_sources})
+# The fuzz targets, as plain functions that a test calls: fuzz/idx.cpp becomes fuzz_idx.
+file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
+foreach(source ${fuzz_sources})
+  get_filename_component(stem ${source} NAME_WE)
+  set_source_files_properties(${source} PROPERTIES
+    COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=fuzz_${stem} SKIP_PRECOMPILE_HEADERS ON)
+endforeach()
+
+add_executable(mcnb_tests ${test_sources} ${fuzz_sources})
 target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_bench GTest::gtest_main mcnb_options)
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"

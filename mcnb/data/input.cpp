@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -102,7 +101,7 @@ class PeekedStream : public ByteStream {
 
   std::size_t read(char* bytes, std::size_t count) override {
     const std::size_t first = std::min(count, head_.size() - used_);
-    std::memcpy(bytes, head_.data() + used_, first);
+    std::copy_n(head_.data() + used_, first, bytes);
     used_ += first;
     return first == count ? count : first + rest_->read(bytes + first, count - first);
   }

@@ -28,7 +28,7 @@ Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
   std::vector<std::string_view> first;
   std::string scratch;
   try {
-    split_row(text.peek_line().value_or(""), options.separator, first, scratch);
+    split_row(text.need_line(), options.separator, first, scratch);
   } catch (const RowError& error) {
     text.refuse_line(error.message);
   }

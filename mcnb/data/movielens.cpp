@@ -7,7 +7,7 @@ Ratings read_movielens(const Input& input, ThreadPool& threads) {
   constexpr std::string_view kHeader = "userId,movieId,rating,timestamp";
   TextReader text(input, threads);
   RatingLayout layout{.columns = 4, .lowest = 0.5, .highest = 5.0};
-  const std::string_view first = text.peek_line().value_or("");
+  const std::string_view first = text.need_line();
   if (first == kHeader) {
     text.skip_line();
   } else if (first.find("::") != std::string_view::npos) {

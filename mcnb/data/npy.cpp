@@ -87,6 +87,7 @@ class NpyRows {
         std::min<std::uint64_t>(rows_ - done_, std::max<std::size_t>(1, kBlock / width_));
     if (count == 0) {
       file_.expect_end();
+      return {};
     }
     numbers_.resize(static_cast<std::size_t>(count) * width_);
     bytes_.resize(numbers_.size() * type_.size);

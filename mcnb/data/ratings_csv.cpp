@@ -81,7 +81,7 @@ bool is_number(std::string_view field) { return !std::isnan(parse_float(field));
 Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
                          ThreadPool& threads) {
   TextReader text(input, threads);
-  const std::string_view first = text.peek_line().value_or("");
+  const std::string_view first = text.need_line();
   Header header;
   std::string scratch;
   try {

@@ -71,6 +71,14 @@ std::optional<std::string_view> TextReader::peek_line() {
   }
 }
 
+std::string_view TextReader::need_line() {
+  const auto line = peek_line();
+  if (!line) {
+    throw Error(ErrorKind::kInput, name_ + ": expected rows, found blank lines only");
+  }
+  return *line;
+}
+
 void TextReader::skip_line() {
   if (peek_line()) {
     take_line(text_);

@@ -56,6 +56,9 @@ class TextReader {
   std::optional<std::string_view> peek_line();
   void skip_line();
 
+  // The same, but Error (kInput) where there is none.
+  std::string_view need_line();
+
   // Parses all lines that are left. `make_part()` gives a Part, derived from TextPart, with
   // `void row(std::string_view line)`, which is called for every line that is not blank and throws
   // RowError where it is wrong, and with `void reset()`, after which it is used again.

@@ -38,3 +38,9 @@ mark_as_advanced(XXHASH_INCLUDE_DIR)
 add_library(mcnb_xxhash INTERFACE)
 target_include_directories(mcnb_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_compile_definitions(mcnb_xxhash INTERFACE XXH_INLINE_ALL)
+
+# Spectra, headers only, likewise.
+find_path(SPECTRA_INCLUDE_DIR Spectra/SymEigsSolver.h REQUIRED)
+mark_as_advanced(SPECTRA_INCLUDE_DIR)
+add_library(mcnb_spectra INTERFACE)
+target_include_directories(mcnb_spectra SYSTEM INTERFACE ${SPECTRA_INCLUDE_DIR})

@@ -311,12 +311,24 @@ void Mcnb::draw_step(std::span<UserId> members, RoundId round, std::uint32_t pla
     sum += weight;
   };
   const RngFamily family(Rng(seed_, Stream::kMetaDraw, index(round), place));
+  if (options_.meta_draw == MetaDraw::kOne) {
+    scratch.numbers.clear();
+    for (const UserId member : members.first(taken)) {
+      scratch.numbers.push_back(static_cast<std::uint32_t>(member));
+    }
+    scratch.words.resize(taken);
+    kernels::first_words(family, scratch.numbers, scratch.words.data());
+  }
   for (std::size_t i = 0; i < taken; ++i) {
     const UserId member = members[i];
     histories_.fetch(members[std::min(i + kFetchAhead, taken - 1)]);
     const std::vector<std::uint32_t>& history = histories_.events(member);
     if (options_.meta_draw == MetaDraw::kOne) {
-      const std::uint64_t drawn = family.member(index(member)).below(history.size());
+      // What Rng::below does with its first word, where that is enough: nearly always.
+      const std::uint64_t product = std::uint64_t{scratch.words[i]} * history.size();
+      const std::uint64_t drawn = static_cast<std::uint32_t>(product) >= history.size()
+                                      ? product >> 32
+                                      : family.member(index(member)).below(history.size());
       add(EventId{history[static_cast<std::size_t>(drawn)]}, 1.0F);
     } else {
       for (const std::uint32_t event : history) {
@@ -412,21 +424,23 @@ void Mcnb::learn(RoundId round, const Arm& arm, float reward) {
   seconds_.training += watch.lap();
 }
 
+// The two trainings share nothing that either changes.
 void Mcnb::train_on_history(UserId learner) {
-  TrainingOptions training{.optimiser = options_.optimiser,
-                           .learning_rate = static_cast<float>(options_.learning_rate),
-                           .step_limit = options_.user_steps,
-                           .stop_loss = options_.stop_loss};
-  Rng user_order(seed_, Stream::kTrainingOrder, feedbacks_, 0);
-  steps_.training +=
-      learners_
-          .train(learner, histories_.samples_of(learner), training, user_order, training_scratch_)
-          .steps;
-  training.step_limit = options_.theta_steps;
-  Rng meta_order(seed_, Stream::kTrainingOrder, feedbacks_, 1);
-  steps_.training += train_network(shape(), meta_.parameters(), histories_.all_samples(), training,
-                                   meta_order, training_scratch_)
-                         .steps;
+  TrainingReport reports[2];
+  threads_.parallel_for(2, 1, [&](std::size_t which, std::size_t) {
+    const bool own = which == 0;
+    const TrainingOptions training{.optimiser = options_.optimiser,
+                                   .learning_rate = static_cast<float>(options_.learning_rate),
+                                   .step_limit = own ? options_.user_steps : options_.theta_steps,
+                                   .stop_loss = options_.stop_loss};
+    Rng order(seed_, Stream::kTrainingOrder, feedbacks_, static_cast<std::uint32_t>(which));
+    TrainingScratch& scratch = training_scratch_[which];
+    reports[which] =
+        own ? learners_.train(learner, histories_.samples_of(learner), training, order, scratch)
+            : train_network(shape(), meta_.parameters(), histories_.all_samples(), training, order,
+                            scratch);
+  });
+  steps_.training += reports[0].steps + reports[1].steps;
 }
 
 std::size_t Mcnb::memory_bytes() const {

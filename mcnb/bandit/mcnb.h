@@ -115,6 +115,8 @@ class Mcnb : public Policy {
     std::vector<float> event_weights;      // by event, zero between uses
     std::vector<UserId> with_history;      // members
     std::vector<std::size_t> swaps;        // that brought some of them to the front
+    std::vector<std::uint32_t> numbers;    // of the members that draw
+    std::vector<std::uint32_t> words;      // the random bits each of them draws with
     std::uint64_t adaptation_steps = 0;
     MetaScratch meta;
   };
@@ -162,7 +164,7 @@ class Mcnb : public Policy {
   Predictions predictions_;
   std::vector<Scratch> scratch_;
   Decision decision_;
-  TrainingScratch training_scratch_;
+  TrainingScratch training_scratch_[2];  // of the user-learner, of Theta
 };
 
 }  // namespace mcnb

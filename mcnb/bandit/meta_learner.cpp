@@ -61,11 +61,11 @@ bool MetaLearner::gather(std::span<const Draw> draws, const Histories& histories
   return one_block;
 }
 
-void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws,
+void MetaLearner::take_short_step(const NetworkShape& shape, const float* network,
+                                  const Features& x, std::span<const Draw> draws,
                                   const Histories& histories, double rate,
                                   MetaScratch& scratch) const {
-  const std::size_t padded = shape_.padded_width();
-  scratch.ranges.clear();
+  const std::size_t padded = shape.padded_width();
   gather(draws, histories, rate, &x, scratch);
   GradientFactors& adapted = scratch.adapted;
   adapted.features = x;
@@ -73,17 +73,17 @@ void MetaLearner::take_short_step(const Features& x, std::span<const Draw> draws
   std::vector<float>& last = adapted.signals;      // W_2', until the mask below
   sums.resize(padded);
   last.assign(padded, 0.0F);
-  const float* w2 = parameters_.data() + shape_.layer_offset(2);
-  std::copy_n(w2, shape_.width, last.data());
-  kernels::first_layer(shape_, parameters_.data(), x.values, x.offset, sums.data());
-  const float bias_step = kernels::adapt(shape_, parameters_.data(), scratch.draws, sums.data(),
-                                         last.data(), scratch.room);
+  const float* w2 = network + shape.layer_offset(2);
+  std::copy_n(w2, shape.width, last.data());
+  kernels::first_layer(shape, network, x.values, place_of(x.offset, scratch.ranges), sums.data());
+  const float bias_step =
+      kernels::adapt(shape, network, scratch.draws, sums.data(), last.data(), scratch.room);
   for (std::size_t i = 0; i < padded; ++i) {
     last[i] = sums[i] > 0.0F ? last[i] : 0.0F;
     sums[i] = std::max(sums[i], 0.0F);
   }
-  adapted.value = kernels::dot(sums.data(), last.data(), shape_.width) +
-                  (shape_.biases ? w2[shape_.width] + bias_step : 0.0F);
+  adapted.value = kernels::dot(sums.data(), last.data(), shape.width) +
+                  (shape.biases ? w2[shape.width] + bias_step : 0.0F);
 }
 
 // Leaves Theta in `scratch.now`, of W_1 only the rows that x and the draws meet: an adaptation
@@ -184,10 +184,15 @@ void MetaLearner::walk(const NetworkShape& shape, std::vector<float>& network,
 AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
                                    const Histories& histories, double rate,
                                    MetaScratch& scratch) const {
+  check(!steps.empty(), "an adaptation has a step");
   if (shape_.depth == 2 && steps.size() == 1) {
-    take_short_step(x, steps[0], histories, rate, scratch);
+    scratch.ranges.clear();
+    take_short_step(shape_, parameters_.data(), x, steps[0], histories, rate, scratch);
+  } else if (const NetworkShape shape = copy_what_matters(x, steps, histories, scratch);
+             shape_.depth == 2) {
+    walk(shape, scratch.now, steps.first(steps.size() - 1), histories, rate, scratch);
+    take_short_step(shape, scratch.now.data(), x, steps.back(), histories, rate, scratch);
   } else {
-    const NetworkShape shape = copy_what_matters(x, steps, histories, scratch);
     walk(shape, scratch.now, steps, histories, rate, scratch);
     const Features moved{x.values, place_of(x.offset, scratch.ranges)};
     find_gradient(shape, scratch.now, moved, scratch.adapted);

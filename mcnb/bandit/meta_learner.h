@@ -50,8 +50,8 @@ class MetaLearner {
   std::span<float> parameters() { return parameters_; }
 
   // Theta after adapting, seen from x; Theta itself stays as it is. Every step goes down the mean
-  // loss of its draws by `rate`, from where the last one ended. One step of two layers makes no
-  // weight matrix: W_1' x and W_2' say it all.
+  // loss of its draws by `rate`, from where the last one ended. With two layers the last step makes
+  // no weight matrix: W_1' x and W_2' say it all. Requires at least one step.
   AdaptedMeta seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
                         const Histories& histories, double rate, MetaScratch& scratch) const;
 
@@ -62,9 +62,11 @@ class MetaLearner {
  private:
   bool gather(std::span<const Draw> draws, const Histories& histories, double rate,
               const Features* x, MetaScratch& scratch) const;
-  // Leaves the factors of the adapted gradient at x in `scratch.adapted`.
-  void take_short_step(const Features& x, std::span<const Draw> draws, const Histories& histories,
-                       double rate, MetaScratch& scratch) const;
+  // The last step of an adaptation of two layers. Leaves the factors of the adapted gradient at x
+  // in `scratch.adapted`.
+  void take_short_step(const NetworkShape& shape, const float* network, const Features& x,
+                       std::span<const Draw> draws, const Histories& histories, double rate,
+                       MetaScratch& scratch) const;
   NetworkShape copy_what_matters(const Features& x, std::span<const std::vector<Draw>> steps,
                                  const Histories& histories, MetaScratch& scratch) const;
   void walk(const NetworkShape& shape, std::vector<float>& network,

@@ -87,15 +87,15 @@ constexpr std::array kFarBottom{1.0,
 }  // namespace
 
 PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t right = std::uint64_t{0xCD9E8D57} * counter[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const std::uint64_t left = std::uint64_t{kPhiloxFactors[0]} * counter[0];
+    const std::uint64_t right = std::uint64_t{kPhiloxFactors[1]} * counter[2];
     counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0],
                static_cast<std::uint32_t>(right),
                static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1],
                static_cast<std::uint32_t>(left)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
+    key[0] += kPhiloxKeySteps[0];
+    key[1] += kPhiloxKeySteps[1];
   }
   return counter;
 }

@@ -14,6 +14,9 @@ namespace mcnb {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key);
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr std::array<std::uint32_t, 2> kPhiloxFactors{0xD2511F53, 0xCD9E8D57};
+inline constexpr PhiloxKey kPhiloxKeySteps{0x9E3779B9, 0xBB67AE85};
 
 // What random numbers are for. Streams of one seed are independent of each other. The values are
 // part of every result: append, never renumber.
@@ -32,6 +35,9 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kSingularVectors = 60,
+  kHeldOut = 61,
+  kNonLinks = 62,
 };
 
 // A sequence of random numbers at one address: seed, stream, index and, where one number does not
@@ -94,6 +100,7 @@ class RngFamily {
     key_ = {first, parent.bits32()};
   }
   Rng member(std::uint64_t index) const { return {key_, index}; }
+  const PhiloxKey& key() const { return key_; }
 
  private:
   PhiloxKey key_;

@@ -188,6 +188,48 @@ void FirstLayer(const NetworkShape& shape, const float* network, std::span<const
 
 float Dot(const float* a, const float* b, std::size_t count) { return dot_product(a, b, count); }
 
+#if HWY_TARGET == HWY_SCALAR
+void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint32_t* words) {
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    words[i] = philox_4x32_10({0, 0, members[i], 0}, key)[0];
+  }
+}
+#else
+// One Philox for every 64-bit lane. Only the lower halves count: a product takes nothing else.
+void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint32_t* words) {
+  const hn::ScalableTag<std::uint64_t> wide;
+  const hn::Repartition<std::uint32_t, decltype(wide)> narrow;
+  const std::size_t lanes = hn::Lanes(wide);
+  const auto multiply = [&](auto a, std::uint32_t factor) {
+    return hn::MulEven(hn::BitCast(narrow, a), hn::Set(narrow, factor));
+  };
+  alignas(64) std::uint64_t room[HWY_MAX_BYTES / sizeof(std::uint64_t)] = {};
+  for (std::size_t begin = 0; begin < members.size(); begin += lanes) {
+    const std::size_t count = std::min(lanes, members.size() - begin);
+    std::copy_n(members.data() + begin, count, room);
+    auto c0 = hn::Zero(wide);
+    auto c1 = hn::Zero(wide);
+    auto c2 = hn::Load(wide, room);
+    auto c3 = hn::Zero(wide);
+    PhiloxKey round_key = key;
+    for (int round = 0; round < kPhiloxRounds; ++round) {
+      const auto left = multiply(c0, kPhiloxFactors[0]);
+      const auto right = multiply(c2, kPhiloxFactors[1]);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(right), c1), hn::Set(wide, round_key[0]));
+      c1 = right;
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(left), c3), hn::Set(wide, round_key[1]));
+      c3 = left;
+      round_key[0] += kPhiloxKeySteps[0];
+      round_key[1] += kPhiloxKeySteps[1];
+    }
+    hn::Store(c0, wide, room);
+    for (std::size_t i = 0; i < count; ++i) {
+      words[begin + i] = static_cast<std::uint32_t>(room[i]);
+    }
+  }
+}
+#endif
+
 }  // namespace
 }  // namespace mcnb::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -204,6 +246,7 @@ HWY_EXPORT(MaxTileArms);
 HWY_EXPORT(Forward);
 HWY_EXPORT(FirstLayer);
 HWY_EXPORT(Dot);
+HWY_EXPORT(FirstWords);
 
 namespace {
 
@@ -279,6 +322,11 @@ void first_layer(const NetworkShape& shape, const float* network, std::span<cons
 
 float dot(const float* a, const float* b, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(Dot)(a, b, count);
+}
+
+void first_words(const RngFamily& family, std::span<const std::uint32_t> members,
+                 std::uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(FirstWords)(family.key(), members, words);
 }
 
 }  // namespace mcnb::kernels

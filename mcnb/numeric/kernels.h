@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/base/random.h"
 #include "mcnb/numeric/network_shape.h"
 
 // The inner loops, written once with Highway and compiled for every instruction set; the best one
@@ -109,5 +110,9 @@ struct AdamRow {
 void adam_update(const AdamRow& row);
 
 float dot(const float* a, const float* b, std::size_t count);
+
+// words[i] = family.member(members[i]).bits32(), for many members at once.
+void first_words(const RngFamily& family, std::span<const std::uint32_t> members,
+                 std::uint32_t* words);
 
 }  // namespace mcnb::kernels

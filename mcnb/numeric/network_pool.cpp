@@ -19,6 +19,7 @@ const StateHeader kStateHeader{.kind = "network-pool", .version = 1};
 // Work for one turn of one thread: large enough to hide the turn, small enough to share evenly.
 constexpr std::size_t kParametersPerTurn = 64'000;
 constexpr std::size_t kMostUsersPerTurn = 512;
+constexpr std::size_t kArmsForOneRead = 4;  // cost as much as reading the parameters once
 
 std::size_t users_per_turn(std::size_t parameters_touched) {
   return std::clamp<std::size_t>(kParametersPerTurn / parameters_touched, 1, kMostUsersPerTurn);
@@ -163,7 +164,8 @@ void NetworkPool::predict_users(ThreadPool& threads, std::span<const Features> a
     kernels::predict(shape_, tiles, {&target, 1}, shared.data(), 1);
   }
   float* values = out.data();
-  const std::size_t touched = rows * shape_.width + stride_ - shape_.layer_offset(2);
+  const std::size_t touched = (rows * shape_.width + stride_ - shape_.layer_offset(2)) *
+                              std::max<std::size_t>(1, arms.size() / kArmsForOneRead);
   threads.parallel_for(count, distinct_ == 0 ? std::size_t{16'384} : users_per_turn(touched),
                        [&](std::size_t begin, std::size_t end) {
                          kernels::PredictTarget targets[kMostUsersPerTurn];

@@ -235,23 +235,32 @@ bool same_block(std::span<const AdaptationDraw> draws) {
   });
 }
 
+// Fills the units of draws from `j` on, kTile at a time, as long as they lie in one block.
+template <std::size_t kTile>
+HWY_INLINE void forward_tiles(const NetworkShape& shape, const float* network,
+                              std::span<const AdaptationDraw> draws, std::size_t& j,
+                              DrawScratch& scratch) {
+  while (j + kTile <= draws.size() && same_block(draws.subspan(j, kTile))) {
+    const std::size_t columns = draws[j].count;
+    for (std::size_t draw = 0; draw < kTile; ++draw) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        scratch.packed[column * kTile + draw] = draws[j + draw].x[column];
+      }
+    }
+    Layer layer = layer_of(shape, network, 1, draws[j].row, columns, network);
+    StoreUnits<true> store{scratch.units + j * scratch.padded, scratch.padded};
+    hidden_layer<kTile>(layer, scratch.packed, store);
+    j += kTile;
+  }
+}
+
 // Fills units and steps for at most kDrawsAtOnce draws.
 HWY_INLINE void forward_draws(const NetworkShape& shape, const float* network,
                               std::span<const AdaptationDraw> draws, DrawScratch& scratch) {
   const std::size_t padded = scratch.padded;
   std::size_t j = 0;
-  while (j + kTileDraws <= draws.size() && same_block(draws.subspan(j, kTileDraws))) {
-    const std::size_t columns = draws[j].count;
-    for (std::size_t draw = 0; draw < kTileDraws; ++draw) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        scratch.packed[column * kTileDraws + draw] = draws[j + draw].x[column];
-      }
-    }
-    Layer layer = layer_of(shape, network, 1, draws[j].row, columns, network);
-    StoreUnits<true> store{scratch.units + j * padded, padded};
-    hidden_layer<kTileDraws>(layer, scratch.packed, store);
-    j += kTileDraws;
-  }
+  forward_tiles<kTileDraws>(shape, network, draws, j, scratch);
+  forward_tiles<kTileDraws / 2>(shape, network, draws, j, scratch);
   for (; j < draws.size(); ++j) {
     Layer layer = layer_of(shape, network, 1, draws[j].row, draws[j].count, network);
     StoreUnits<true> store{scratch.units + j * padded, 0};

@@ -378,6 +378,26 @@ class GuardedPages {
   std::byte* base_;
 };
 
+TEST(Kernels, FirstWordsAreThoseOfTheGenerators) {
+  const RngFamily family(Rng(3, Stream::kTest, 5, 7));
+  for (const std::string& target : kernels::simd_targets()) {
+    const SimdTargetInScope scope(target);
+    for (const std::size_t count : {0U, 1U, 2U, 3U, 4U, 7U, 8U, 9U, 16U, 17U, 100U}) {
+      std::vector<std::uint32_t> members;
+      for (std::size_t i = 0; i < count; ++i) {
+        members.push_back(i % 3 == 0 ? 0xffffffffU - static_cast<std::uint32_t>(i)
+                                     : static_cast<std::uint32_t>(i * i));
+      }
+      std::vector<std::uint32_t> words(count + 1, 42);
+      kernels::first_words(family, members, words.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(words[i], family.member(members[i]).bits32()) << target << " " << count;
+      }
+      EXPECT_EQ(words[count], 42U) << target << " " << count;
+    }
+  }
+}
+
 // A kernel that reaches beyond a network faults here.
 TEST(Kernels, NoTargetTouchesMemoryOutsideTheNetwork) {
   Rng rng(8, Stream::kTest);

@@ -321,6 +321,13 @@ double time_experiment(ThreadPool& threads, std::uint64_t rounds) {
   chosen.users = 50;
   chosen.features = kFeatures;
   chosen.arms = kArms;
+  // The world of the peer.
+  chosen.clusters = 5;
+  chosen.items = 0;
+  chosen.reward = RewardShape::kCosine;
+  chosen.frequency = 3.0;
+  chosen.gap = 0.0;
+  chosen.noise = RewardNoise::kBernoulli;
   SyntheticWorld world(chosen, 1);
   Mcnb policy(
       mcnb_preset("experiments"),

@@ -1,6 +1,7 @@
 #include "mcnb/bandit/confidence_matrix.h"
 
-#include <Eigen/Core>
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,172 +10,208 @@
 namespace mcnb {
 namespace {
 
-using Values = Eigen::Map<const Eigen::VectorXd>;
-using ChangingValues = Eigen::Map<Eigen::VectorXd>;
+constexpr std::size_t kWorthAThread = 1 << 16;  // parameters
+constexpr float kOne = 1.0F;
 
-double dot(const double* a, const double* b, std::size_t count) {
-  const auto size = static_cast<Eigen::Index>(count);
-  return Values(a, size).dot(Values(b, size));
+// Calls body(place, rows, columns) for every part of a gradient that is an outer product: parameter
+// place + i * columns.size() + j has the derivative rows[i] * columns[j]. The last layer, which has
+// one output, is one row.
+template <class Body>
+void for_outer_products(const NetworkShape& shape, const GradientFactors& factors, Body body) {
+  std::span<const float> inputs = factors.features.values;
+  std::size_t first = factors.features.offset;
+  for (std::uint32_t layer = 1; layer < shape.depth; ++layer) {
+    const std::size_t start = (layer - 1) * shape.padded_width();
+    const auto signals = std::span(factors.signals).subspan(start, shape.width);
+    const std::size_t place = shape.layer_offset(layer);
+    body(place + first * shape.width, inputs, signals);
+    if (shape.biases) {
+      body(place + shape.layer_inputs(layer) * shape.width, std::span(&kOne, 1), signals);
+    }
+    inputs = std::span(factors.activations).subspan(start, shape.width);
+    first = 0;
+  }
+  const std::size_t last = shape.layer_offset(shape.depth);
+  body(last, std::span(&kOne, 1), inputs);
+  if (shape.biases) {
+    body(last + shape.width, std::span(&kOne, 1), std::span(&kOne, 1));
+  }
 }
 
-// to += factor * from
-void add_scaled(double* to, double factor, const double* from, std::size_t count) {
-  const auto size = static_cast<Eigen::Index>(count);
-  ChangingValues(to, size) += factor * Values(from, size);
-}
-
-// One of the runs of a gradient.
-struct Run {
-  std::size_t start;
-  std::span<const double> values;
+struct Squares {
+  std::vector<double> rows;
+  std::vector<double> columns;
 };
 
-std::span<const double> all_values(const SparseGradient& gradient) { return gradient.values; }
-
-Run first_run(const SparseGradient& gradient) {
-  return {gradient.first_start, all_values(gradient).first(gradient.first_count)};
+// The same with the squares of the rows and columns, which are made in `room`.
+template <class Body>
+void for_squared_products(const NetworkShape& shape, const GradientFactors& factors, Squares& room,
+                          Body body) {
+  const auto square = [](std::span<const float> values, std::vector<double>& squares) {
+    squares.assign(values.begin(), values.end());
+    for (double& value : squares) {
+      value *= value;
+    }
+  };
+  for_outer_products(
+      shape, factors,
+      [&](std::size_t place, std::span<const float> inputs, std::span<const float> signals) {
+        square(inputs, room.rows);
+        square(signals, room.columns);
+        body(place, std::span<const double>(room.rows), std::span<const double>(room.columns));
+      });
 }
 
-Run rest_run(const SparseGradient& gradient) {
-  return {gradient.rest_start, all_values(gradient).subspan(gradient.first_count)};
-}
-
-// g_i
-double part_at(const SparseGradient& gradient, std::size_t i) {
-  if (i >= gradient.rest_start) {
-    return gradient.values[gradient.first_count + i - gradient.rest_start];
-  }
-  const bool met = i >= gradient.first_start && i - gradient.first_start < gradient.first_count;
-  return met ? gradient.values[i - gradient.first_start] : 0.0;
-}
-
-// row . g, over the first `count` elements of the row.
-double row_product(const double* row, const SparseGradient& gradient, std::size_t count) {
-  double sum = 0.0;
-  for (const Run& run : {first_run(gradient), rest_run(gradient)}) {
-    if (count > run.start) {
-      sum +=
-          dot(row + run.start, run.values.data(), std::min(run.values.size(), count - run.start));
+// A gradient written out. Its first run is the rows of W_1 that the features meet, the other one
+// all other parameters.
+struct WholeGradient {
+  WholeGradient(const NetworkShape& shape, const GradientFactors& factors, double* room,
+                std::size_t size)
+      : values(room) {
+    std::fill(room, room + size, 0.0);
+    for_outer_products(
+        shape, factors,
+        [&](std::size_t place, std::span<const float> rows, std::span<const float> columns) {
+          double* to = room + place;
+          for (const double row : rows) {
+            for (const float column : columns) {
+              *to++ = row * column;
+            }
+          }
+        });
+    const std::size_t first = factors.features.offset * std::size_t{shape.width};
+    const std::size_t end = first + factors.features.values.size() * shape.width;
+    runs[0] = {first / kernels::kBlock, (end + kernels::kBlock - 1) / kernels::kBlock};
+    runs[1] = {shape.inputs * std::size_t{shape.width} / kernels::kBlock, size / kernels::kBlock};
+    if (runs[1].first <= runs[0].end) {  // they meet
+      runs[0].end = runs[1].end;
+      run_count = 1;
     }
   }
-  return sum;
-}
 
-// Writes b h^T, row by row of the layer's weights; returns the end of what was written.
-double* write_outer_product(std::span<const float> inputs, std::span<const float> signals,
-                            double* to) {
-  for (const double input : inputs) {
-    for (const float signal : signals) {
-      *to++ = input * signal;
-    }
-  }
-  return to;
-}
+  kernels::BlockVector view() const { return {values, {runs, run_count}}; }
+
+  const double* values;
+  kernels::BlockRun runs[2];
+  std::size_t run_count = 2;
+};
 
 }  // namespace
 
-void expand_gradient(const NetworkShape& shape, const GradientFactors& factors,
-                     SparseGradient& gradient) {
-  const std::size_t width = shape.width;
-  const std::span<const float> features = factors.features.values;
-  gradient.first_start = factors.features.offset * width;
-  gradient.first_count = features.size() * width;
-  gradient.rest_start = shape.inputs * width;
-  gradient.values.resize(gradient.first_count + shape.parameter_count() - gradient.rest_start);
-
-  const float one = 1.0F;
-  std::span<const float> inputs = features;
-  double* to = gradient.values.data();
-  for (std::uint32_t layer = 1; layer <= shape.depth; ++layer) {
-    const std::size_t place = (layer - 1) * shape.padded_width();
-    const bool last = layer == shape.depth;
-    const std::span<const float> signals =
-        last ? std::span(&one, 1) : std::span(factors.signals).subspan(place, width);
-    to = write_outer_product(inputs, signals, to);
-    if (shape.biases) {
-      to = write_outer_product(std::span(&one, 1), signals, to);
-    }
-    if (!last) {
-      inputs = std::span(factors.activations).subspan(place, width);
-    }
-  }
-  check(to == gradient.values.data() + gradient.values.size(), "a gradient has all its parts");
+OptionTable<ConfidenceOptions> confidence_option_table() {
+  using Options = ConfidenceOptions;
+  OptionTable<Options> table;
+  table.number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
+      .number("lambda", &Options::lambda, {1e-6, 1e6}, "Z = lambda I at the start")
+      .choice("matrix", &Options::matrix,
+              {{"auto", MatrixForm::kAuto},
+               {"full", MatrixForm::kFull},
+               {"diagonal", MatrixForm::kDiagonal}},
+              "how Z is kept; auto: full up to 3,500 parameters");
+  return table;
 }
 
-ConfidenceMatrix::ConfidenceMatrix(std::size_t parameters, double lambda, Form form)
-    : parameters_(parameters), form_(form) {
-  check(lambda > 0.0, "lambda is positive");
-  if (form == Form::kDiagonal) {
-    values_.assign(parameters, lambda);
+ConfidenceMatrix::ConfidenceMatrix(const ConfidenceOptions& options, const NetworkShape& shape)
+    : shape_(shape) {
+  const std::size_t parameters = shape.parameter_count();
+  const bool full = options.matrix == MatrixForm::kFull ||
+                    (options.matrix == MatrixForm::kAuto && parameters <= kFullByItself);
+  if (full && parameters > kMostFull) {
+    refuse_option("matrix",
+                  fmt::format("auto or diagonal for a network of {} parameters (full: at most {})",
+                              parameters, kMostFull),
+                  "full");
+  }
+  if (full) {
+    full_.emplace(parameters, options.lambda);
+  } else {
+    diagonal_.assign(parameters, 1.0 / options.lambda);
+  }
+}
+
+void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient) {
+  if (full_) {
+    AlignedDoubles room(full_->padded_size());
+    const WholeGradient whole(shape_, gradient, room.data(), room.size());
+    full_->add(threads, whole.view());
     return;
   }
-  check(parameters <= kMostWhole, "a whole matrix is not too large");
-  values_.assign(parameters * (parameters + 1) / 2, 0.0);
-  for (std::size_t i = 0; i < parameters; ++i) {
-    row(i)[i] = 1.0 / lambda;
-  }
+  Squares room;
+  for_squared_products(
+      shape_, gradient, room,
+      [&](std::size_t place, std::span<const double> rows, std::span<const double> columns) {
+        kernels::shrink(rows, columns, diagonal_.data() + place);
+      });
 }
 
-void ConfidenceMatrix::add(const SparseGradient& gradient) {
-  if (form_ == Form::kDiagonal) {
-    for (const Run& run : {first_run(gradient), rest_run(gradient)}) {
-      const Values values(run.values.data(), static_cast<Eigen::Index>(run.values.size()));
-      ChangingValues(values_.data() + run.start, values.size()) += values.cwiseAbs2();
-    }
-    return;
-  }
-  // Sherman and Morrison: Z'^-1 = Z^-1 - (Z^-1 g)(Z^-1 g)^T / (1 + g^T Z^-1 g).
-  product_.assign(parameters_, 0.0);
-  for (std::size_t i = 0; i < parameters_; ++i) {
-    product_[i] += row_product(row(i), gradient, i + 1);
-    if (const double part = part_at(gradient, i); part != 0.0) {  // the upper half, by symmetry
-      add_scaled(product_.data(), part, row(i), i);
-    }
-  }
-  const double square = row_product(product_.data(), gradient, parameters_);
-  for (std::size_t i = 0; i < parameters_; ++i) {
-    add_scaled(row(i), -product_[i] / (1.0 + square), product_.data(), i + 1);
-  }
-}
-
-void ConfidenceMatrix::find_squares(std::span<const SparseGradient> gradients,
+void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                                     std::span<double> squares) const {
-  std::ranges::fill(squares, 0.0);
-  if (form_ == Form::kDiagonal) {
-    for (std::size_t a = 0; a < gradients.size(); ++a) {
-      for (const Run& run : {first_run(gradients[a]), rest_run(gradients[a])}) {
-        const auto size = static_cast<Eigen::Index>(run.values.size());
-        const Values values(run.values.data(), size);
-        const Values diagonal(values_.data() + run.start, size);
-        squares[a] += values.dot(values.cwiseQuotient(diagonal));
-      }
-    }
+  check(gradients.size() == squares.size(), "every gradient has its square");
+  if (gradients.empty()) {
     return;
   }
-  // Rows outside, gradients inside: a row comes from memory once for all of them. Half of a
-  // gradient's parts are zero, those of units that are not active, and cost nothing.
-  for (std::size_t i = 0; i < parameters_; ++i) {
-    const double* const values = row(i);
-    for (std::size_t a = 0; a < gradients.size(); ++a) {
-      if (const double part = part_at(gradients[a], i); part != 0.0) {
-        squares[a] += part * (2.0 * row_product(values, gradients[a], i) + part * values[i]);
-      }
-    }
+  if (full_) {
+    find_full_squares(threads, gradients, squares);
+    return;
   }
-  for (double& square : squares) {
-    square = std::max(square, 0.0);
-  }
+  const std::size_t touched = gradients[0].features.values.size() * shape_.width +
+                              shape_.parameter_count() - shape_.inputs * shape_.width;
+  const auto find = [&](std::size_t i, Squares& room) {
+    squares[i] = 0.0;
+    for_squared_products(
+        shape_, gradients[i], room,
+        [&](std::size_t place, std::span<const double> rows, std::span<const double> columns) {
+          squares[i] += kernels::weigh(rows, columns, diagonal_.data() + place);
+        });
+  };
+  threads.parallel_for(gradients.size(), kWorthAThread / touched + 1,
+                       [&](std::size_t begin, std::size_t end) {
+                         Squares room;
+                         for (std::size_t i = begin; i < end; ++i) {
+                           find(i, room);
+                         }
+                       });
 }
 
-void ConfidenceMatrix::save(StateWriter& writer) const { writer.write_all(values_); }
+void ConfidenceMatrix::find_full_squares(ThreadPool& threads,
+                                         std::span<const GradientFactors> gradients,
+                                         std::span<double> squares) const {
+  const std::size_t size = full_->padded_size();
+  AlignedDoubles room(gradients.size() * size);
+  std::vector<WholeGradient> whole;
+  std::vector<kernels::BlockVector> vectors;
+  whole.reserve(gradients.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    whole.emplace_back(shape_, gradients[i], room.data() + i * size, size);
+    vectors.push_back(whole.back().view());
+  }
+  full_->find_squares(threads, vectors, squares);
+}
+
+std::size_t ConfidenceMatrix::memory_bytes() const {
+  return full_ ? full_->memory_bytes() : diagonal_.capacity() * sizeof diagonal_[0];
+}
+
+void ConfidenceMatrix::save(StateWriter& writer) const {
+  if (full_) {
+    full_->save(writer);
+  } else {
+    writer.write_all(diagonal_);
+  }
+}
 
 void ConfidenceMatrix::load(StateReader& reader) {
-  std::vector<double> values = reader.read_all<double>(values_.size());
-  if (values.size() != values_.size() ||
-      std::ranges::any_of(values, [](double value) { return !std::isfinite(value); })) {
+  if (full_) {
+    full_->load(reader);
+    return;
+  }
+  std::vector<double> diagonal = reader.read_all<double>(diagonal_.size());
+  if (diagonal.size() != diagonal_.size() || !std::ranges::all_of(diagonal, [](double value) {
+        return value > 0.0 && std::isfinite(value);
+      })) {
     reader.fail("a confidence matrix does not fit the network");
   }
-  values_ = std::move(values);
+  diagonal_ = std::move(diagonal);
 }
 
 }  // namespace mcnb

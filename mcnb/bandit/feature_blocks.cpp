@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "mcnb/base/check.h"
@@ -19,27 +20,38 @@ bool same_block(const Features& a, const Features& b) {
 
 }  // namespace
 
-void FeatureBlocks::check(const Features& features, std::string_view what) const {
+std::map<std::uint32_t, FeatureBlocks::Block>::const_iterator FeatureBlocks::find_overlap(
+    const Features& features) const {
+  // Of disjoint blocks in order, only the last one that begins before our end can overlap.
+  const std::size_t end = features.offset + features.values.size();
+  const auto next = blocks_.lower_bound(static_cast<std::uint32_t>(end));
+  if (next == blocks_.begin()) {
+    return blocks_.end();
+  }
+  const auto last = std::prev(next);
+  return last->first + last->second.length > features.offset ? last : blocks_.end();
+}
+
+bool FeatureBlocks::can_take(const Features& features) const {
+  const auto overlap = find_overlap(features);
+  const bool same = overlap != blocks_.end() && overlap->first == features.offset &&
+                    overlap->second.length == features.values.size();
+  return features.values.size() <= kLongest && (same || overlap == blocks_.end());
+}
+
+void FeatureBlocks::refuse(const Features& features, const std::string& what) const {
   const std::size_t length = features.values.size();
-  const std::size_t end = features.offset + length;
   if (length > kLongest) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a block has {} features, a linear state holds at most {}", what,
                             length, kLongest));
   }
-  // Of disjoint blocks in order, only the last one that begins before our end can overlap.
-  auto next = blocks_.lower_bound(static_cast<std::uint32_t>(end));
-  if (next == blocks_.begin()) {
-    return;
-  }
-  const auto& [offset, block] = *--next;
-  const bool same = offset == features.offset && block.length == length;
-  if (!same && offset + block.length > features.offset) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: features {} to {} overlap the block {} to {} in part; linear "
-                            "states need blocks that are equal or disjoint",
-                            what, features.offset, end - 1, offset, offset + block.length - 1));
-  }
+  const auto& [offset, block] = *find_overlap(features);
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: features {} to {} overlap the block {} to {} in part; linear "
+                          "states need blocks that are equal or disjoint",
+                          what, features.offset, features.offset + length - 1, offset,
+                          offset + block.length - 1));
 }
 
 void FeatureBlocks::check(const Round& round) const {
@@ -49,14 +61,17 @@ void FeatureBlocks::check(const Round& round) const {
     return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
   };
   if (std::ranges::all_of(round.arms, as_first)) {
-    check(first, place(round.arms.front()));
+    check(first, [&] { return place(round.arms.front()); });
+    return;
+  }
+  const auto is_known = [&](const Arm& arm) { return find(arm.features).has_value(); };
+  if (std::ranges::all_of(round.arms, is_known)) {
     return;
   }
   FeatureBlocks of_round;
   for (const Arm& arm : round.arms) {
-    const std::string what = place(arm);
-    check(arm.features, what);
-    of_round.check(arm.features, what);
+    check(arm.features, [&] { return place(arm); });
+    of_round.check(arm.features, [&] { return place(arm); });
     of_round.find_or_add(arm.features);
   }
 }

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "mcnb/bandit/policy.h"
 #include "mcnb/base/state_file.h"
@@ -18,10 +19,15 @@ class FeatureBlocks {
   std::size_t size() const { return offsets_.size(); }
   std::size_t length(std::size_t number) const { return blocks_.at(offsets_[number]).length; }
 
-  // Throw Error (kInput), naming `what` or the round and arm, for features that overlap a block, or
+  // Throw Error (kInput), naming what() or the round and arm, for features that overlap a block, or
   // those of an earlier arm of the round, without being the same block, and for blocks of more than
   // 16,384 features.
-  void check(const Features& features, std::string_view what) const;
+  template <class What>
+  void check(const Features& features, What what) const {
+    if (!can_take(features)) {
+      refuse(features, what());
+    }
+  }
   void check(const Round& round) const;
 
   // Nothing for a block not met before.
@@ -38,6 +44,11 @@ class FeatureBlocks {
     std::uint32_t length;
     std::uint32_t number;
   };
+
+  bool can_take(const Features& features) const;
+  [[noreturn]] void refuse(const Features& features, const std::string& what) const;
+  // The block that overlaps these features, be it the same, or blocks_.end().
+  std::map<std::uint32_t, Block>::const_iterator find_overlap(const Features& features) const;
 
   std::map<std::uint32_t, Block> blocks_;  // by offset
   std::vector<std::uint32_t> offsets_;     // by number

@@ -74,13 +74,14 @@ void Histories::release(std::uint32_t event) {
   }
 }
 
-void Histories::add(std::span<const UserId> users, const Sample& sample) {
+EventId Histories::add(std::span<const UserId> users, const Sample& sample) {
   const auto event = static_cast<std::uint32_t>(store(sample));
   ++places_[event].holders;  // keeps it while the reservoirs decide
   for (const UserId user : users) {
     join(user, event);
   }
   release(event);
+  return EventId{event};
 }
 
 std::vector<Sample> Histories::samples_of(UserId user) const {

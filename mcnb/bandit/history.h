@@ -27,9 +27,9 @@ class Histories {
   void add_users(std::size_t count);
   std::size_t user_count() const { return references_.size(); }
 
-  // Stores an event that joins the histories of these users. Throws Error (kLimit) beyond 2^32 - 1
-  // events.
-  void add(std::span<const UserId> users, const Sample& sample);
+  // Stores an event that joins the histories of these users, and returns its place, which is free
+  // again where no reservoir took it. Throws Error (kLimit) beyond 2^32 - 1 events.
+  EventId add(std::span<const UserId> users, const Sample& sample);
 
   std::size_t size(UserId user) const { return references_[index(user)].size(); }
   EventId event(UserId user, std::size_t place) const {
@@ -44,7 +44,7 @@ class Histories {
     __builtin_prefetch(values_.data() + index(event) * stride_);
   }
 
-  // Borrowed until the next change.
+  // Borrowed until the next change. A free place has no features.
   Sample sample(EventId event) const {
     const Place& place = places_[index(event)];
     return {{{values_.data() + index(event) * stride_, place.count}, place.offset}, place.reward};

@@ -7,6 +7,7 @@
 
 #include "mcnb/bandit/history.h"
 #include "mcnb/bandit/meta_learner.h"
+#include "mcnb/bandit/neural_model.h"
 #include "mcnb/bandit/policy.h"
 #include "mcnb/numeric/network_pool.h"
 #include "mcnb/numeric/training.h"
@@ -15,7 +16,6 @@ namespace mcnb {
 
 enum class MetaDraw { kOne, kAll };
 enum class Feedback { kCluster, kServed };
-enum class TrainingMode { kOnline, kReplay };
 
 // Every choice that Meta Clustering of Neural Bandits leaves open. The standing values are those of
 // the preset `algorithm`: the paper's algorithms to the letter.

@@ -25,7 +25,7 @@ McnbOptions default_preset() {
   options.feedback = Feedback::kServed;
   options.gamma = 0.3;
   options.eta_1 = 0.4;
-  options.eta_2 = 0.3;
+  options.eta_2 = 0.1;
   options.exploration = 0.01;
   options.meta_steps = 10;
   options.meta_samples = 20;

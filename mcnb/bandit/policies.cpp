@@ -14,12 +14,24 @@ namespace mcnb {
 namespace {
 
 // In the order of their names.
+// clang-format off
 const std::array kPolicies{
+    club_policy(),
+    cofiba_policy(),
+    epsilon_greedy_policy(),
+    kernelucb_policy(),
     linucb_policy(),
+    locb_policy(),
     mcnb_policy(),
+    neuau_policy(),
+    neural_linear_policy(),
+    neuralts_policy(),
+    neuucb_ind_policy(),
     neuucb_one_policy(),
     random_policy(),
+    sclub_policy(),
 };
+// clang-format on
 
 const StateHeader kPolicyFile{.kind = "policy", .version = 1};
 constexpr std::uint64_t kLongestText = 1 << 16;
@@ -63,6 +75,7 @@ std::map<std::string, std::string> identity(const PolicySpec& spec, const Policy
   all["inputs"] = std::to_string(setup.inputs);
   all["users at the start"] = std::to_string(setup.users);
   all["features of a user"] = std::to_string(setup.user_feature_count);
+  all["features of a block"] = std::to_string(setup.block_length);
   all["seed"] = std::to_string(setup.seed);
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -10,17 +11,25 @@
 namespace mcnb {
 namespace {
 
-void check_user(const std::string& place, UserId user, std::size_t users) {
+// The texts of errors name the place; place() makes its name only where it is needed.
+template <class Place>
+void check_user(Place place, UserId user, std::size_t users) {
   if (index(user) >= users) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: user {} is unknown, there are {} users", place,
-                                               index(user), users));
+    throw Error(ErrorKind::kInput, fmt::format("{}: user {} is unknown, there are {} users",
+                                               place(), index(user), users));
   }
 }
 
-void check_arm(const std::string& place, const Arm& arm, std::size_t users,
-               const NetworkShape& shape) {
-  check_user(place, arm.user, users);
-  check_features(shape, arm.features, place);
+bool sample_fits(const NetworkShape& shape, const Sample& sample) {
+  return features_fit(shape, sample.features) && std::isfinite(sample.reward) &&
+         std::ranges::all_of(sample.features.values, [](float x) { return std::isfinite(x); });
+}
+
+template <class Place>
+void check_sample_at(Place place, const Sample& sample, const NetworkShape& shape) {
+  if (!sample_fits(shape, sample)) {
+    check_sample(shape, sample, place());
+  }
 }
 
 }  // namespace
@@ -32,31 +41,34 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
                                                index(round.id), kMostArms, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string place = fmt::format("round {}, arm {}", index(round.id), i);
-    if (index(round.arms[i].index) != i) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: expected the index {}, got {}", place, i,
-                                                 index(round.arms[i].index)));
+    const auto place = [&] { return fmt::format("round {}, arm {}", index(round.id), i); };
+    const Arm& arm = round.arms[i];
+    if (index(arm.index) != i) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: expected the index {}, got {}", place(), i, index(arm.index)));
     }
-    check_arm(place, round.arms[i], users, shape);
+    check_user(place, arm.user, users);
+    check_sample_at(place, {arm.features, 0.0F}, shape);
   }
 }
 
 void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t users,
                     const NetworkShape& shape) {
-  const std::string place =
-      fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
+  const auto place = [&] {
+    return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
+  };
   if (index(arm.index) >= kMostArms) {
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected an arm index below {}", place, kMostArms));
+                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
   }
-  check_arm(place, arm, users, shape);
-  check_sample(shape, {arm.features, reward}, place);
+  check_user(place, arm.user, users);
+  check_sample_at(place, {arm.features, reward}, shape);
 }
 
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape) {
-  const std::string place = fmt::format("start of user {}", index(user));
+  const auto place = [&] { return fmt::format("start of user {}", index(user)); };
   check_user(place, user, users);
-  check_sample(shape, sample, place);
+  check_sample_at(place, sample, shape);
 }
 
 ArmIndex highest(std::span<const Score> scores) {

@@ -99,6 +99,9 @@ struct PolicySetup {
   // Where known: what the users look like, user by user, `user_feature_count` numbers each.
   std::span<const float> user_features;
   std::size_t user_feature_count = 0;
+  // Where every arm's features are a block, all of one length, at a multiple of it: that length.
+  // 0: arms have whole vectors, or nobody knows.
+  std::uint32_t block_length = 0;
 };
 
 // Throws Error (kInput) naming the round and the arm unless there are 1 to kMostArms arms, with

@@ -20,9 +20,19 @@ struct PolicyKind {
 };
 
 // Every policy there is, each defined in its own file, where its rules are told.
+PolicyKind club_policy();
+PolicyKind cofiba_policy();
+PolicyKind epsilon_greedy_policy();
+PolicyKind kernelucb_policy();
 PolicyKind linucb_policy();
+PolicyKind locb_policy();
 PolicyKind mcnb_policy();
+PolicyKind neuau_policy();
+PolicyKind neural_linear_policy();
+PolicyKind neuralts_policy();
+PolicyKind neuucb_ind_policy();
 PolicyKind neuucb_one_policy();
 PolicyKind random_policy();
+PolicyKind sclub_policy();
 
 }  // namespace mcnb

@@ -97,6 +97,18 @@ class OptionTable {
         });
   }
 
+  // All options of a struct inside this one.
+  template <class Part>
+  OptionTable& part(Part Struct::*member, const OptionTable<Part>& table) {
+    for (const auto& entry : table.entries_) {
+      add(
+          entry.about,
+          [=, set = entry.set](Struct& s, const std::string& text) { set(s.*member, text); },
+          [=, get = entry.get](const Struct& s) { return get(s.*member); });
+    }
+    return *this;
+  }
+
   // Sets one option. Throws Error (kUsage) for a name that is unknown, listing those there are.
   void set(Struct& options, const std::string& name, const std::string& text) const {
     for (const Entry& entry : entries_) {
@@ -143,6 +155,9 @@ class OptionTable {
   }
 
  private:
+  template <class Other>
+  friend class OptionTable;
+
   struct Entry {
     OptionHelp about;
     std::function<void(Struct&, const std::string&)> set;

@@ -51,6 +51,18 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return line + '\n';
 }
 
+std::string markdown_line(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& cell : cells) {
+    line += ' ';
+    for (const char c : cell) {
+      line += c == '|' ? std::string("\\|") : std::string(1, c);
+    }
+    line += " |";
+  }
+  return line + '\n';
+}
+
 }  // namespace
 
 Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
@@ -81,6 +93,18 @@ std::string Table::aligned() const {
   std::string text = trimmed_line(heading) + trimmed_line(rule);
   for (const std::string& line : lines) {
     text += trimmed_line(line);
+  }
+  return text;
+}
+
+std::string Table::markdown() const {
+  std::string text = markdown_line(headings_) + "|";
+  for (std::size_t i = 0; i < headings_.size(); ++i) {
+    text += "---|";
+  }
+  text += '\n';
+  for (const auto& row : rows_) {
+    text += markdown_line(row);
   }
   return text;
 }

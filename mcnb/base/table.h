@@ -19,6 +19,9 @@ class Table {
   // Columns of numbers to the right, others to the left, a rule below the headings.
   std::string aligned() const;
 
+  // A table of Markdown; bars in cells are escaped.
+  std::string markdown() const;
+
   // RFC 4180: cells with commas, quotes or line ends are quoted.
   std::string csv() const;
 

@@ -2,6 +2,7 @@
 
 #include "bench/breakdown.h"
 #include "bench/networks.h"
+#include "bench/policies.h"
 #include "mcnb/cli/commands.h"
 
 namespace mcnb {
@@ -29,7 +30,8 @@ void add_common_flags(CLI::App* command, const std::shared_ptr<Options>& options
   add_count(command, "--threads", options->threads, "Threads, ours and the peer's");
   command->add_flag_callback(
       "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
-  add_count(command, "--peer-users", options->peer_users, "PyTorch is timed up to so many users");
+  add_count(command, "--peer-users", options->peer_users,
+            "PyTorch is timed up to (policies: at) so many users");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
 }
 
@@ -60,6 +62,19 @@ void add_breakdown(CLI::App& bench) {
   command->callback([options] { bench::bench_breakdown(*options); });
 }
 
+void add_policies(CLI::App& bench) {
+  auto options = std::make_shared<bench::PolicyBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "policies", "Rounds per second of every policy, beside plain NumPy and PyTorch scripts");
+  add_count(command, "--users", options->users, "Numbers of users");
+  add_count(command, "--rounds", options->rounds, "Rounds of every policy");
+  command->add_option("--policy", options->policies, "As in mcnb run; all where nothing is said");
+  command->add_option("--seconds", options->seconds, "Time after which a run is cut short")
+      ->capture_default_str();
+  add_common_flags(command, options);
+  command->callback([options] { bench::bench_policies(*options); });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -67,6 +82,7 @@ void add_bench_command(CLI::App& app) {
   bench->require_subcommand(1);
   add_networks(*bench);
   add_breakdown(*bench);
+  add_policies(*bench);
 }
 
 }  // namespace mcnb

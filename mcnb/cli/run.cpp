@@ -222,24 +222,6 @@ std::string flag_name(std::string option) {
   return "--" + option;
 }
 
-template <class Entry>
-void print_entries(const std::vector<Entry>& entries) {
-  for (const Entry& entry : entries) {
-    fmt::print("{}: {}\n", entry.name, entry.help);
-    if constexpr (requires { entry.paper; }) {
-      fmt::print("paper: {}\n", entry.paper);
-    }
-    if (!entry.options.empty()) {
-      Table table({"option", "expected", "default", "meaning"});
-      for (const OptionHelp& option : entry.options) {
-        table.add_row({option.name, option.expected, option.standard, option.help});
-      }
-      fmt::print("\n{}", table.aligned());
-    }
-    fmt::print("\n");
-  }
-}
-
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -264,15 +246,6 @@ void add_run_command(CLI::App& app) {
       "Finished runs are kept in the output folder: after an interruption the same command goes\n"
       "on from there.");
   command->callback([flags] { run(*flags); });
-}
-
-void add_help_commands(CLI::App& app) {
-  app.add_subcommand("policies", "List the policies and their options")->callback([] {
-    print_entries(experiment_policy_help());
-  });
-  app.add_subcommand("environments", "List the environments and their options")->callback([] {
-    print_entries(environment_help());
-  });
 }
 
 }  // namespace mcnb

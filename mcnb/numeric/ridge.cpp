@@ -4,6 +4,8 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,6 +18,35 @@ namespace {
 constexpr std::size_t kMaxDimension = 16'384;
 constexpr double kDriftAllowed = 1e-10;
 constexpr double kSmallestConditionForCholesky = 1e-13;
+
+// Room for three vectors, on the stack where they are short: a round asks for many predictions, and
+// the heap would cost more than the arithmetic.
+class WorkVectors {
+ public:
+  using Vector = Eigen::Map<Eigen::VectorXd, Eigen::Aligned16>;
+
+  explicit WorkVectors(Eigen::Index length) : length_(length) {
+    if (length > kShort) {
+      long_.resize(3 * padded());
+    }
+  }
+  Vector vector(Eigen::Index place) {
+    double* begin = length_ > kShort ? long_.data() : short_.data();
+    return {begin + place * padded(), length_};
+  }
+
+ private:
+  static constexpr Eigen::Index kShort = 64;
+  Eigen::Index padded() const { return (length_ + 1) / 2 * 2; }  // keeps all three aligned
+
+  Eigen::Index length_;
+  alignas(16) std::array<double, 3 * kShort> short_;  // left as it is until written
+  Eigen::VectorXd long_;
+};
+
+void copy(std::span<const float> x, WorkVectors::Vector& to) {
+  to = Eigen::Map<const Eigen::VectorXf>(x.data(), to.size()).cast<double>();
+}
 
 }  // namespace
 
@@ -36,57 +67,100 @@ RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   since_repair_ = dimension;
 }
 
-Eigen::VectorXd RidgeState::to_vector(std::span<const float> x) const {
+void RidgeState::check_features(std::span<const float> x) const {
   if (x.size() != dimension()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("features: expected {}, got {}", dimension(), x.size()));
   }
-  const Eigen::VectorXd vector =
-      Eigen::Map<const Eigen::VectorXf>(x.data(), static_cast<Eigen::Index>(x.size()))
-          .cast<double>();
-  if (!vector.allFinite()) {
-    throw Error(ErrorKind::kInput, "features: expected finite numbers");
+  for (const float value : x) {
+    if (!std::isfinite(value)) {
+      throw Error(ErrorKind::kInput, "features: expected finite numbers");
+    }
   }
-  return vector;
 }
 
 void RidgeState::add(std::span<const float> x, double reward) {
-  const Eigen::VectorXd v = to_vector(x);
+  check_features(x);
   if (!std::isfinite(reward)) {
     throw Error(ErrorKind::kInput, fmt::format("reward: expected a finite number, got {}", reward));
   }
-  const Eigen::VectorXd u = inverse_ * v;
+  WorkVectors work(b_.size());
+  WorkVectors::Vector v = work.vector(0);
+  WorkVectors::Vector u = work.vector(1);
+  copy(x, v);
+  u.noalias() = inverse_ * v;
   inverse_.noalias() -= (u / (1.0 + v.dot(u))) * u.transpose();
   m_.noalias() += v * v.transpose();
   b_ += reward * v;
   ++samples_;
   // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
   // the inverse has just changed.
-  const double drift = (m_ * (inverse_ * v) - v).norm();
+  WorkVectors::Vector back = work.vector(2);
+  u.noalias() = inverse_ * v;
+  back.noalias() = m_ * u;
+  const double drift = (back - v).norm();
   // At most once in d samples, so that repairs never cost more than the updates; where M is so
   // badly conditioned that a fresh inverse is no better, they would come every time.
   ++since_repair_;
   if (!(drift <= kDriftAllowed * v.norm()) && since_repair_ >= dimension()) {
-    invert();
+    find_inverse();
     ++repairs_;
     since_repair_ = 0;
   }
   w_.noalias() = inverse_ * b_;
 }
 
-void RidgeState::merge(const RidgeState& other) {
+void RidgeState::add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum,
+                          std::uint64_t samples) {
+  check(squares.rows() == m_.rows() && squares.cols() == m_.cols() && sum.size() == b_.size(),
+        "sums have the dimension of the ridge state");
+  m_ += squares;
+  b_ += sum;
+  samples_ += samples;
+  invert();
+}
+
+void RidgeState::check_kind(const RidgeState& other) const {
   check(other.dimension() == dimension() && other.lambda_ == lambda_,
         "merged ridge states have the same dimension and lambda");
-  m_ += other.m_;
-  m_.diagonal().array() -= lambda_;
-  b_ += other.b_;
-  samples_ += other.samples_;
+}
+
+void RidgeState::merge(const RidgeState& other) {
+  const RidgeState* const one = &other;
+  merge(std::span(&one, 1));
+}
+
+void RidgeState::merge(std::span<const RidgeState* const> others) {
+  for (const RidgeState* other : others) {
+    check_kind(*other);
+    m_ += other->m_;
+    m_.diagonal().array() -= lambda_;
+    b_ += other->b_;
+    samples_ += other->samples_;
+  }
   invert();
+}
+
+void RidgeState::remove(std::span<const RidgeState* const> others) {
+  for (const RidgeState* other : others) {
+    check_kind(*other);
+    check(other->samples_ <= samples_, "a ridge state gives up no more samples than it has");
+    m_ -= other->m_;
+    m_.diagonal().array() += lambda_;
+    b_ -= other->b_;
+    samples_ -= other->samples_;
+  }
+  invert();
+}
+
+// The inverse and the weights, from M and b.
+void RidgeState::invert() {
+  find_inverse();
   since_repair_ = 0;
   w_.noalias() = inverse_ * b_;
 }
 
-void RidgeState::invert() {
+void RidgeState::find_inverse() {
   const Eigen::Index d = m_.rows();
   const Eigen::LLT<Eigen::MatrixXd> cholesky(m_);
   if (cholesky.info() == Eigen::Success && cholesky.rcond() > kSmallestConditionForCholesky) {
@@ -104,11 +178,18 @@ void RidgeState::invert() {
   inverse_ = eigen.eigenvectors() * inverses.asDiagonal() * eigen.eigenvectors().transpose();
 }
 
-double RidgeState::estimate(std::span<const float> x) const { return to_vector(x).dot(w_); }
+RidgePrediction RidgeState::predict(std::span<const float> x) const {
+  check_features(x);
+  WorkVectors work(b_.size());
+  WorkVectors::Vector v = work.vector(0);
+  WorkVectors::Vector u = work.vector(1);
+  copy(x, v);
+  u.noalias() = inverse_ * v;
+  return {v.dot(w_), std::sqrt(std::max(0.0, v.dot(u)))};
+}
 
-double RidgeState::uncertainty(std::span<const float> x) const {
-  const Eigen::VectorXd v = to_vector(x);
-  return std::sqrt(std::max(0.0, v.dot(inverse_ * v)));
+std::size_t RidgeState::memory_bytes() const {
+  return sizeof *this + 2 * (dimension() + 1) * dimension() * sizeof(double);
 }
 
 void RidgeState::save(StateWriter& writer) const {

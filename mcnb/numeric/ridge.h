@@ -8,6 +8,12 @@
 
 namespace mcnb {
 
+// What a ridge state says about one point x.
+struct RidgePrediction {
+  double estimate = 0.0;     // x . w
+  double uncertainty = 0.0;  // sqrt(x^T M^-1 x)
+};
+
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
 // w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
 // anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
@@ -29,17 +35,30 @@ class RidgeState {
   // Throws Error (kInput) for a wrong dimension or a number that is not finite.
   void add(std::span<const float> x, double reward);
 
-  // Takes over all samples of another state of the same dimension and lambda.
+  // Adds samples by their sums: of x x^T and of r x. One inversion.
+  void add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum, std::uint64_t samples);
+
+  // Takes over all samples of other states of the same dimension and lambda; one inversion.
+  void merge(std::span<const RidgeState* const> others);
   void merge(const RidgeState& other);
 
-  double estimate(std::span<const float> x) const;     // x . w
-  double uncertainty(std::span<const float> x) const;  // sqrt(x^T M^-1 x)
+  // Gives up all samples of other states, which it must have taken over before; one inversion. M
+  // keeps the roundings of what has been given up: where little is left of much, merge anew.
+  void remove(std::span<const RidgeState* const> others);
 
+  // Throw as `add` does.
+  RidgePrediction predict(std::span<const float> x) const;
+  double estimate(std::span<const float> x) const { return predict(x).estimate; }
+  double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
+
+  std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   static RidgeState load(StateReader& reader);
 
  private:
-  Eigen::VectorXd to_vector(std::span<const float> x) const;
+  void check_features(std::span<const float> x) const;
+  void check_kind(const RidgeState& other) const;
+  void find_inverse();
   void invert();
 
   double lambda_;

@@ -10,112 +10,140 @@
 namespace mcnb {
 namespace {
 
-using Form = ConfidenceMatrix::Form;
+// A network and its gradients at points that all have the same number of features.
+struct Source {
+  Source(const NetworkShape& network_shape, std::size_t feature_count)
+      : shape(network_shape),
+        features(feature_count),
+        rng(1, Stream::kTest, network_shape.parameter_count()),
+        network(plain::draw_network(rng, network_shape)) {}
 
-// A gradient as the whole vector that it stands for.
-Eigen::VectorXd whole(const SparseGradient& gradient, std::size_t parameters) {
-  Eigen::VectorXd vector = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(parameters));
-  for (std::size_t i = 0; i < gradient.values.size(); ++i) {
-    const std::size_t place = i < gradient.first_count
-                                  ? gradient.first_start + i
-                                  : gradient.rest_start + i - gradient.first_count;
-    vector[static_cast<Eigen::Index>(place)] = gradient.values[i];
+  // At a block of features, anywhere.
+  GradientFactors draw() {
+    points.push_back(plain::draw(rng, features));
+    const std::uint64_t places = shape.inputs - features + 1;
+    GradientFactors factors;
+    find_gradient(shape, network, {points.back(), static_cast<std::uint32_t>(rng.below(places))},
+                  factors);
+    return factors;
   }
-  return vector;
-}
 
-// One with a run of 6 somewhere in the first 24 parameters and one of 10 behind them, half zeros.
-SparseGradient draw_gradient(Rng& rng) {
-  SparseGradient gradient{.first_start = 6 * static_cast<std::size_t>(rng.below(4)),
-                          .first_count = 6,
-                          .rest_start = 24};
-  for (std::size_t i = 0; i < 16; ++i) {
-    gradient.values.push_back(rng.chance(0.5) ? rng.normal() : 0.0);
+  Eigen::VectorXd written_out(const GradientFactors& factors) const {
+    const std::vector<double> g = plain::expand(shape, factors);
+    return Eigen::Map<const Eigen::VectorXd>(g.data(), static_cast<Eigen::Index>(g.size()));
   }
-  return gradient;
-}
 
-TEST(SparseGradient, HoldsWhatTheTextbookGradientHolds) {
-  Rng rng(1, Stream::kTest);
-  for (const NetworkShape& shape : plain::some_shapes(9)) {
-    for (const std::uint32_t offset : {0U, 3U, 6U}) {
-      const plain::PlainNetwork network(shape, plain::draw_network(rng, shape));
-      const std::vector<float> parameters(network.parameters().begin(), network.parameters().end());
-      const std::vector<float> x = plain::draw(rng, offset == 0 ? 9 : 3);
-      GradientFactors factors;
-      find_gradient(shape, parameters, {x, offset}, factors);
-      SparseGradient gradient;
-      expand_gradient(shape, factors, gradient);
-      const std::vector<double> expected = plain::expand(shape, factors);
-      const Eigen::VectorXd found = whole(gradient, shape.parameter_count());
-      ASSERT_EQ(expected.size(), static_cast<std::size_t>(found.size()));
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_EQ(found[static_cast<Eigen::Index>(i)], expected[i]) << plain::describe(shape);
-      }
-    }
-  }
-}
+  NetworkShape shape;
+  std::size_t features;
+  Rng rng;
+  std::vector<float> network;
+  std::deque<std::vector<float>> points;  // that gradients borrow
+};
 
-TEST(ConfidenceMatrix, IsTheExplicitInverseAfterManyUpdates) {
-  for (const double lambda : {1.0, 1e-3}) {
-    Rng rng(2, Stream::kTest);
-    ConfidenceMatrix matrix(34, lambda, Form::kWhole);
-    ConfidenceMatrix diagonal(34, lambda, Form::kDiagonal);
-    Eigen::MatrixXd z = lambda * Eigen::MatrixXd::Identity(34, 34);
-    for (int i = 1; i <= 5000; ++i) {
-      const SparseGradient gradient = draw_gradient(rng);
-      const Eigen::VectorXd g = whole(gradient, 34);
-      matrix.add(gradient);
-      diagonal.add(gradient);
-      z += g * g.transpose();
-      if (i < 50 || i % 1000 == 0) {
-        const std::vector<SparseGradient> ask = {draw_gradient(rng), draw_gradient(rng)};
-        std::vector<double> squares(2);
-        std::vector<double> diagonal_squares(2);
-        matrix.find_squares(ask, squares);
-        diagonal.find_squares(ask, diagonal_squares);
-        for (std::size_t a = 0; a < 2; ++a) {
-          const Eigen::VectorXd v = whole(ask[a], 34);
-          const double expected = v.dot(z.ldlt().solve(v));
-          const double by_diagonal = v.cwiseAbs2().cwiseQuotient(z.diagonal()).sum();
-          ASSERT_NEAR(squares[a], expected, 1e-10 * expected + 1e-14 / lambda) << i;
-          ASSERT_NEAR(diagonal_squares[a], by_diagonal, 1e-12 * by_diagonal) << i;
+TEST(ConfidenceMatrix, GivesTheSquaresOfTheExplicitInverse) {
+  for (const NetworkShape& shape : {NetworkShape{6, 5, 2, false}, NetworkShape{6, 5, 2, true},
+                                    NetworkShape{5, 4, 3, true}, NetworkShape{4, 3, 4, false}}) {
+    for (const std::size_t features : {std::size_t{2}, std::size_t{shape.inputs}}) {
+      for (const double lambda : {1.0, 1e-3}) {
+        SCOPED_TRACE(plain::describe(shape) + ", " + std::to_string(features) + " features");
+        ThreadPool threads(2);
+        Source source(shape, features);
+        ConfidenceMatrix full({.lambda = lambda, .matrix = MatrixForm::kFull}, shape);
+        ConfidenceMatrix diagonal({.lambda = lambda, .matrix = MatrixForm::kDiagonal}, shape);
+        const auto size = static_cast<Eigen::Index>(shape.parameter_count());
+        Eigen::MatrixXd z = lambda * Eigen::MatrixXd::Identity(size, size);
+        for (int i = 0; i < 60; ++i) {
+          const GradientFactors gradient = source.draw();
+          full.add(threads, gradient);
+          diagonal.add(threads, gradient);
+          z += source.written_out(gradient) * source.written_out(gradient).transpose();
+          const std::vector<GradientFactors> ask = {source.draw(), source.draw(), source.draw()};
+          std::vector<double> squares(ask.size());
+          std::vector<double> by_diagonal(ask.size());
+          full.find_squares(threads, ask, squares);
+          diagonal.find_squares(threads, ask, by_diagonal);
+          for (std::size_t a = 0; a < ask.size(); ++a) {
+            const Eigen::VectorXd g = source.written_out(ask[a]);
+            const double expected = g.dot(z.ldlt().solve(g));
+            ASSERT_NEAR(squares[a], expected, 1e-10 * expected + 1e-12) << i;
+            const double expected_diagonal = g.cwiseAbs2().cwiseQuotient(z.diagonal()).sum();
+            ASSERT_NEAR(by_diagonal[a], expected_diagonal, 1e-12 * expected_diagonal) << i;
+          }
         }
       }
     }
   }
 }
 
+TEST(ConfidenceMatrix, KeepsItsDigitsOverManyUpdatesOfTheDiagonal) {
+  const NetworkShape shape{3, 4, 2, false};
+  ThreadPool threads(1);
+  Source source(shape, 3);
+  ConfidenceMatrix matrix({.lambda = 0.1, .matrix = MatrixForm::kDiagonal}, shape);
+  const std::vector<GradientFactors> few = {source.draw(), source.draw(), source.draw()};
+  Eigen::VectorXd z = Eigen::VectorXd::Constant(16, 0.1);
+  for (std::size_t i = 0; i < 100'000; ++i) {
+    matrix.add(threads, few[i % few.size()]);
+    z += source.written_out(few[i % few.size()]).cwiseAbs2();
+  }
+  double square = 0.0;
+  matrix.find_squares(threads, {&few[0], 1}, {&square, 1});
+  const double expected = source.written_out(few[0]).cwiseAbs2().cwiseQuotient(z).sum();
+  EXPECT_NEAR(square, expected, 1e-10 * expected);
+}
+
 TEST(ConfidenceMatrix, GivesTheSameBitsHoweverGradientsAreGrouped) {
-  Rng rng(3, Stream::kTest);
-  for (const Form form : {Form::kWhole, Form::kDiagonal}) {
-    ConfidenceMatrix matrix(34, 1.0, form);
-    std::vector<SparseGradient> gradients;
+  for (const MatrixForm form : {MatrixForm::kFull, MatrixForm::kDiagonal}) {
+    const NetworkShape shape{8, 6, 2, false};
+    ThreadPool threads(2);
+    Source source(shape, 4);
+    ConfidenceMatrix matrix({.matrix = form}, shape);
+    std::vector<GradientFactors> gradients;
     for (int i = 0; i < 20; ++i) {
-      matrix.add(draw_gradient(rng));
-      gradients.push_back(draw_gradient(rng));
+      matrix.add(threads, source.draw());
+      gradients.push_back(source.draw());
     }
     std::vector<double> together(gradients.size());
     std::vector<double> alone(gradients.size());
-    matrix.find_squares(gradients, together);
+    matrix.find_squares(threads, gradients, together);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      matrix.find_squares({&gradients[i], 1}, {&alone[i], 1});
+      matrix.find_squares(threads, {&gradients[i], 1}, {&alone[i], 1});
     }
     EXPECT_TRUE(cases::same_bits(together, alone));
   }
 }
 
-TEST(ConfidenceMatrix, RefusesAStateOfAnotherSize) {
+TEST(ConfidenceMatrix, IsFullUpTo3500ParametersUnlessTold) {
+  EXPECT_TRUE(ConfidenceMatrix({}, {.inputs = 34}).is_full());   // 3,500 parameters
+  EXPECT_FALSE(ConfidenceMatrix({}, {.inputs = 35}).is_full());  // 3,600
+  EXPECT_TRUE(ConfidenceMatrix({.matrix = MatrixForm::kFull}, {.inputs = 35}).is_full());
+  EXPECT_FALSE(ConfidenceMatrix({.matrix = MatrixForm::kDiagonal}, {.inputs = 3}).is_full());
+  plain::expect_error(ErrorKind::kUsage,
+                      "option matrix: expected auto or diagonal for a network of 20100 parameters",
+                      [] { ConfidenceMatrix({.matrix = MatrixForm::kFull}, {.inputs = 200}); });
+}
+
+TEST(ConfidenceMatrix, RefusesAStateThatDoesNotFit) {
+  for (const MatrixForm form : {MatrixForm::kFull, MatrixForm::kDiagonal}) {
+    std::ostringstream out;
+    StateWriter writer(out, "state", {.kind = "test"});
+    ConfidenceMatrix({.matrix = form}, {.inputs = 5, .width = 4}).save(writer);
+    writer.finish();
+    for (const std::uint32_t inputs : {3U, 7U}) {
+      std::istringstream in(out.str());
+      StateReader reader(in, "state", {.kind = "test"});
+      ConfidenceMatrix other({.matrix = form}, {.inputs = inputs, .width = 4});
+      EXPECT_THROW(other.load(reader), Error);
+    }
+  }
   std::ostringstream out;
   StateWriter writer(out, "state", {.kind = "test"});
-  ConfidenceMatrix(5, 1.0, Form::kWhole).save(writer);
+  writer.write_all(std::vector<double>(24, -1.0));
   writer.finish();
-  for (const std::size_t parameters : {4U, 6U}) {
-    std::istringstream in(out.str());
-    StateReader reader(in, "state", {.kind = "test"});
-    ConfidenceMatrix other(parameters, 1.0, Form::kWhole);
-    EXPECT_THROW(other.load(reader), Error);
-  }
+  std::istringstream in(out.str());
+  StateReader reader(in, "state", {.kind = "test"});
+  ConfidenceMatrix matrix({.matrix = MatrixForm::kDiagonal}, {.inputs = 5, .width = 4});
+  EXPECT_THROW(matrix.load(reader), Error);
 }
 
 }  // namespace

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Dense>
-#include <numeric>
-
-#include "tests/bandit/policy_cases.h"
+#include "tests/bandit/textbook_neural.h"
 
 namespace mcnb {
 namespace {
@@ -13,153 +10,54 @@ namespace {
 using cases::OwnRound;
 using cases::World;
 using plain::expect_error;
-using plain::OwnFeatures;
+using textbook::NeuralCase;
 
-// The policy computes networks in single precision, here and in all of its trainings.
-constexpr double kTolerance = 1e-4;
-
-// What a case runs with, and the policy's options that say so.
-struct Case {
-  World world;
-  std::uint32_t width = 6;
-  std::uint32_t depth = 2;
-  bool biases = false;
-  bool diagonal = false;
-  bool online = false;
-
-  NetworkShape shape() const { return {world.inputs(), width, depth, biases}; }
-  OptionValues options() const {
-    return {{"width", std::to_string(width)},
-            {"depth", std::to_string(depth)},
-            {"biases", biases ? "yes" : "no"},
-            {"matrix", diagonal ? "diagonal" : "full"},
-            {"training", online ? "online" : "replay"},
-            {"alpha", "0.2"},
-            {"lambda", "0.5"},
-            {"online_rate", "0.02"},
-            {"train_often_until", "200"},
-            {"train_every_later", "50"},
-            {"train_steps", "300"},
-            {"learning_rate", "0.001"}};
-  }
-};
-
-// NeuUCB as a textbook has it: the whole gradient, the whole of Z, inverted for every sample, one
-// loop per index in training, all in double precision.
-class PlainNeuUcb {
+// f + alpha sqrt(g^T Z^-1 g), or a draw from that deviation around f.
+class TextbookBandit {
  public:
-  PlainNeuUcb(const Case& what, std::uint64_t seed)
-      : case_(what),
-        seed_(seed),
-        network_(what.shape(), random_network(what.shape(), Initialisation::kPaper, seed)),
-        z_(0.5 * Eigen::MatrixXd::Identity(size(), size())) {}
+  TextbookBandit(const NeuralCase& what, bool draws, const PolicySetup& setup)
+      : case_(what), draws_(draws), seed_(setup.seed), model_(what, setup.inputs, setup.seed) {}
 
-  double score(const Features& x) const {
-    const Eigen::VectorXd g = gradient(x);
-    const double square =
-        case_.diagonal ? g.cwiseAbs2().cwiseQuotient(z_.diagonal()).sum() : g.dot(inverse_ * g);
-    return network_.value(x) + 0.2 * std::sqrt(square);
+  void start(UserId, const Sample& sample) { model_.add(sample); }
+
+  double score(RoundId round, const Arm& arm) const {
+    Rng rng(seed_, Stream::kThompson, index(round), static_cast<std::uint32_t>(index(arm.index)));
+    return model_.network.value(arm.features) +
+           model_.deviation(arm.features) * (draws_ ? rng.normal() : 1.0);
   }
 
-  void add(const Sample& sample) {
-    const Eigen::VectorXd g = gradient(sample.features);
-    z_ += g * g.transpose();
-    inverse_ = z_.inverse();
-    const std::span<const float> values = sample.features.values;
-    history_.push_back({{values.begin(), values.end()}, sample.features.offset});
-    rewards_.push_back(sample.reward);
-    if (case_.online) {
-      network_.sgd_step(sample.features, sample.reward, 0.02);
-    }
-  }
-
-  void end_round() {
-    ++rounds_;
-    if (!case_.online && rounds_ % (rounds_ <= 200 ? 10 : 50) == 0) {
-      train();
+  void learn(const Arm& arm, float reward) {
+    model_.add({arm.features, reward});
+    if (case_.training_is_due(++rewards_)) {
+      model_.network.train(NeuralCase::kTrainSteps, Rng(seed_, Stream::kTrainingOrder, rewards_));
     }
   }
 
  private:
-  Eigen::Index size() const { return static_cast<Eigen::Index>(case_.shape().parameter_count()); }
-
-  Eigen::VectorXd gradient(const Features& x) const {
-    const std::vector<double> g = network_.gradient(x);
-    return Eigen::Map<const Eigen::VectorXd>(g.data(), size());
-  }
-
-  void train() {
-    Rng rng(seed_, Stream::kTrainingOrder, rounds_);
-    plain::PlainAdam adam(network_, 0.001);
-    std::vector<std::size_t> order(history_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    double loss = 0.0;
-    for (std::size_t step = 0; step < 300; ++step) {
-      const std::size_t i = step % order.size();
-      std::swap(order[i], order[i + rng.below(order.size() - i)]);
-      const Features x = history_[order[i]].view();
-      loss += 0.5 * std::pow(network_.value(x) - rewards_[order[i]], 2.0);
-      adam.step(network_, x, rewards_[order[i]]);
-      if (i + 1 == order.size()) {
-        if (loss / static_cast<double>(order.size()) <= 1e-3) {
-          return;
-        }
-        loss = 0.0;
-      }
-    }
-  }
-
-  Case case_;
+  NeuralCase case_;
+  bool draws_;
   std::uint64_t seed_;
-  plain::PlainNetwork network_;
-  Eigen::MatrixXd z_;
-  Eigen::MatrixXd inverse_;
-  std::vector<OwnFeatures> history_;
-  std::vector<float> rewards_;
-  std::uint64_t rounds_ = 0;
+  textbook::UncertainNetwork model_;
+  std::uint64_t rewards_ = 0;
 };
 
-void expect_matches_textbook(const Case& what) {
-  SCOPED_TRACE(testing::Message() << (what.world.blocks ? "blocks, " : "dense, ")
-                                  << plain::describe(what.shape())
-                                  << (what.diagonal ? ", diagonal" : ", full")
-                                  << (what.online ? ", online" : ", replay"));
+void expect_matches_textbook(const PolicyKind& kind, const NeuralCase& what) {
+  SCOPED_TRACE(std::string(kind.name) + ", " + what.name());
   ThreadPool threads(2);
   const PolicySetup setup = cases::setup_of(what.world, threads);
-  const auto policy = neuucb_one_policy().build(what.options(), setup);
-  PlainNeuUcb textbook(what, setup.seed);
-  const OwnRound start = cases::draw_start(what.world);
-  for (const Arm& arm : start.round.arms) {
-    const Sample sample{arm.features, start.rewards[index(arm.index)]};
-    policy->start(arm.user, sample);
-    textbook.add(sample);
-  }
-  for (std::uint64_t id = 0; id < 320; ++id) {
-    const OwnRound own = cases::draw_round(what.world, id);
-    const std::vector<Score> scores = policy->scores(own.round);
-    std::vector<Score> expected(scores.size());
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      expected[i].value = textbook.score(own.round.arms[i].features);
-      ASSERT_NEAR(scores[i].value, expected[i].value, kTolerance) << "round " << id;
-      ASSERT_EQ(scores[i].value, scores[i].estimate + scores[i].meta_bonus);
-    }
-    const ArmIndex choice = policy->choose(own.round);
-    ASSERT_EQ(choice, highest(expected)) << "round " << id;
-    const float reward = own.rewards[index(choice)];
-    policy->learn(own.round.id, own.arm(choice), reward);
-    textbook.add({own.arm(choice).features, reward});
-    textbook.end_round();
-  }
+  const auto policy = kind.build(what.options(), setup);
+  TextbookBandit textbook(what, std::string(kind.name) == "neuralts", setup);
+  textbook::expect_matches(*policy, textbook, what.world);
 }
 
 TEST(NeuUcb, ChoosesAsTheTextbookDoes) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
       for (const std::uint32_t depth : {2U, 3U}) {
-        expect_matches_textbook({.world = {.features = 4, .blocks = blocks},
-                                 .depth = depth,
-                                 .biases = depth == 3,
-                                 .diagonal = diagonal});
+        expect_matches_textbook(neuucb_one_policy(), {.world = {.features = 4, .blocks = blocks},
+                                                      .depth = depth,
+                                                      .biases = depth == 3,
+                                                      .diagonal = diagonal});
       }
     }
   }
@@ -169,9 +67,42 @@ TEST(NeuUcb, ChoosesAsTheTextbookDoesWhenItLearnsOnline) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
       expect_matches_textbook(
+          neuucb_one_policy(),
           {.world = {.features = 4, .blocks = blocks}, .diagonal = diagonal, .online = true});
     }
   }
+}
+
+TEST(NeuralTs, ChoosesAsTheTextbookDoes) {
+  for (const bool blocks : {false, true}) {
+    for (const bool diagonal : {false, true}) {
+      expect_matches_textbook(neuralts_policy(),
+                              {.world = {.features = 3, .blocks = blocks}, .diagonal = diagonal});
+    }
+  }
+}
+
+TEST(NeuralTs, DrawsFromItsDeviationAroundItsEstimate) {
+  const World world{.arms = 50};
+  ThreadPool threads(2);
+  const PolicySetup setup = cases::setup_of(world, threads);
+  const auto draws = neuralts_policy().build({{"alpha", "0.3"}}, setup);
+  const auto bounds = neuucb_one_policy().build({{"alpha", "0.3"}}, setup);
+  double sum = 0.0;
+  double squares = 0.0;
+  for (std::uint64_t id = 0; id < 40; ++id) {
+    const OwnRound own = cases::draw_round(world, id);
+    const std::vector<Score> drawn = draws->scores(own.round);
+    const std::vector<Score> bound = bounds->scores(own.round);
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      EXPECT_EQ(drawn[i].estimate, bound[i].estimate);
+      const double normal = drawn[i].meta_bonus / bound[i].meta_bonus;
+      sum += normal;
+      squares += normal * normal;
+    }
+  }
+  EXPECT_NEAR(sum / 2000.0, 0.0, 0.1);
+  EXPECT_NEAR(squares / 2000.0, 1.0, 0.15);
 }
 
 TEST(NeuUcb, TrainsByItsSchedule) {
@@ -211,24 +142,6 @@ TEST(NeuUcb, OnlineTakesOneStepASample) {
   session.play(*policy, 0, 40);
   EXPECT_EQ(policy->steps().training, 40 + world.users);
   EXPECT_EQ(policy->memory_bytes(), memory);  // keeps no history
-}
-
-TEST(NeuUcb, KeepsTheWholeMatrixUpTo3500Parameters) {
-  ThreadPool threads(1);
-  const auto memory = [&](std::uint32_t inputs, const std::string& matrix) {
-    const World world{.features = inputs};
-    return neuucb_one_policy()
-        .build({{"matrix", matrix}, {"width", "100"}}, cases::setup_of(world, threads))
-        ->memory_bytes();
-  };
-  EXPECT_EQ(memory(34, "auto"), memory(34, "full"));      // 3,500 parameters
-  EXPECT_EQ(memory(35, "auto"), memory(35, "diagonal"));  // 3,600
-  EXPECT_GT(memory(34, "full"), 100 * memory(34, "diagonal"));
-  const World large{.features = 300};
-  expect_error(ErrorKind::kUsage, "option matrix: expected auto or diagonal for a network of 30100",
-               [&] {
-                 neuucb_one_policy().build({{"matrix", "full"}}, cases::setup_of(large, threads));
-               });
 }
 
 TEST(NeuUcb, GivesTiesToTheLowestIndex) {

@@ -20,15 +20,35 @@ using plain::expect_error;
 // Policies to hold to the contract of policy.h: every one there is, small, and its other ways.
 std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
+      "club:alpha_2=0.2:lambda=0.1",
+      "club:alpha_2=0.3:graph=random",
+      "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
+      "kernelucb:history_limit=25",
+      "cofiba:alpha=0.05:item_groups=4",
+      "cofiba:alpha=0.5",
+      "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=one:alpha=0.5",
+      "locb:seeds=2:gamma=2.5:lambda=0.1",
+      "locb:alpha=1",
       "mcnb:width=10:depth=3:preset=algorithm",
       "mcnb:width=10:preset=algorithm",
       "mcnb:width=10:preset=experiments:history_limit=15",
+      "neuau:width=10:train_steps=40",
+      "neuau:width=6:matrix=diagonal:training=online",
+      "neural-linear:width=10:train_steps=40:alpha_2=0.3",
+      "neural-linear:width=10:train_steps=40:alpha_2=0.3:graph=random:history_limit=15",
+      "neural-linear:width=6:depth=3:alpha_2=0.3:training=online",
+      "neuralts:width=10:train_steps=40",
+      "neuucb-ind:width=10:train_steps=2:matrix=full:history_limit=5",
+      "neuucb-ind:width=10:train_steps=40",
+      "neuucb-ind:width=6:depth=3:biases=yes:training=online",
       "neuucb-one:width=10:train_steps=40",
       "neuucb-one:width=10:train_steps=40:matrix=diagonal:history_limit=15",
       "neuucb-one:width=6:depth=3:biases=yes:training=online",
       "random",
+      "sclub:alpha_w=0.4:lambda=0.1:alpha=1",
+      "sclub:alpha_w=3:alpha_p=0.1",
   };
   std::set<std::string> met;
   for (const std::string& text : all) {
@@ -94,13 +114,16 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
 }
 
 TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
+  std::string known;
+  for (const PolicyHelp& help : policy_help()) {
+    known += (known.empty() ? "expected one of " : ", ") + help.name;
+  }
   for (const char* text : {"lin", "LinUCB", "linucb ", "random,linucb"}) {
-    expect_error(ErrorKind::kUsage, "expected one of linucb, mcnb, neuucb-one, random",
-                 [&] { parse_policy(text); });
+    expect_error(ErrorKind::kUsage, known, [&] { parse_policy(text); });
   }
   ThreadPool threads(1);
-  expect_error(ErrorKind::kUsage, "policy \"club\": expected one of",
-               [&] { make_policy({.name = "club"}, cases::setup_of({}, threads)); });
+  expect_error(ErrorKind::kUsage, "policy \"clob\": expected one of",
+               [&] { make_policy({.name = "clob"}, cases::setup_of({}, threads)); });
 }
 
 TEST(Policies, HelpTellsOfAllAndTheirOptions) {

@@ -97,8 +97,27 @@ inline OwnRound draw_start(const World& world) {
   return own;
 }
 
+inline constexpr std::size_t kUserFeatures = 2;
+
+// What users look like; nothing is known in worlds of many.
+inline std::span<const float> user_features(std::size_t users) {
+  static const std::vector<float> all = [] {
+    Rng rng(1, Stream::kTest, 3);
+    return plain::draw(rng, 100 * kUserFeatures);
+  }();
+  const std::size_t wanted = users * kUserFeatures;
+  return wanted <= all.size() ? std::span(all).first(wanted) : std::span<const float>();
+}
+
 inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
-  return {.inputs = world.inputs(), .users = world.users, .seed = 7, .threads = &threads};
+  const std::span<const float> known = user_features(world.users);
+  return {.inputs = world.inputs(),
+          .users = world.users,
+          .seed = 7,
+          .threads = &threads,
+          .user_features = known,
+          .user_feature_count = known.empty() ? 0 : kUserFeatures,
+          .block_length = world.blocks ? world.features : 0};
 }
 
 // When rewards come back.

@@ -160,5 +160,41 @@ TEST(Options, HelpSaysWhatIsExpectedAndWhatIsStandard) {
   EXPECT_EQ(paint_options().help({.layers = 9})[1].standard, "9");
 }
 
+// ---- structs inside structs
+
+struct Wall {
+  double height = 2.5;
+  Paint paint{.layers = 3};
+};
+
+OptionTable<Wall> wall_options() {
+  OptionTable<Wall> table;
+  table.number("height", &Wall::height, {0.0, 10.0}, "of the wall")
+      .part(&Wall::paint, paint_options());
+  return table;
+}
+
+TEST(Options, OfAStructInsideAreOptionsOfTheWhole) {
+  Wall wall;
+  wall_options().set_all(wall, {{"height", "3"}, {"layers", "7"}, {"colour", "red"}});
+  EXPECT_EQ(wall.height, 3.0);
+  EXPECT_EQ(wall.paint.layers, 7U);
+  EXPECT_EQ(wall.paint.colour, Colour::kRed);
+  EXPECT_EQ(wall_options().values(wall), (OptionValues{{"height", "3"},
+                                                       {"weight", "0.25"},
+                                                       {"layers", "7"},
+                                                       {"glossy", "no"},
+                                                       {"colour", "red"}}));
+  EXPECT_THROW(wall_options().set(wall, "layers", "0"), Error);
+}
+
+TEST(Options, OfAStructInsideHaveTheStandardsOfTheWhole) {
+  const std::vector<OptionHelp> help = wall_options().help();
+  ASSERT_EQ(help.size(), 5U);
+  EXPECT_EQ(help[0].name, "height");
+  EXPECT_EQ(help[2].name, "layers");
+  EXPECT_EQ(help[2].standard, "3");  // where a wall says so, not the paint
+}
+
 }  // namespace
 }  // namespace mcnb

@@ -494,6 +494,7 @@ TEST(Stream, IsNeverRenumbered) {
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     EXPECT_EQ(static_cast<std::size_t>(in_order[i]), i);
   }
+  EXPECT_EQ(static_cast<int>(Stream::kLocbSeeds), 30);
 }
 
 }  // namespace

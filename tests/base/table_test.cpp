@@ -82,6 +82,12 @@ TEST(Table, WithoutRowsShowsItsHeadings) {
   EXPECT_EQ(Table({"a", "bb"}).csv(), "a,bb\n");
 }
 
+TEST(Table, MarkdownEscapesTheBarsOfCells) {
+  Table table({"option", "expected"});
+  table.add_row({"users", "one | each"});
+  EXPECT_EQ(table.markdown(), "| option | expected |\n|---|---|\n| users | one \\| each |\n");
+}
+
 TEST(Table, OnlyCellsThatNeedQuotesGetThem) {
   EXPECT_EQ(
       table_of({{"plain", "a,b", "say \"hi\"", "two\nlines", "old\rmac", " spaces ", ""}}).csv(),

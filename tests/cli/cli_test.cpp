@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/bandit/policies.h"
 #include "mcnb/numeric/kernels.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
@@ -190,6 +191,18 @@ TEST(Cli, TheBreakdownOfARoundIsWritten) {
   EXPECT_NE(rounds.find("\n50,5,mcnb,"), std::string::npos) << rounds;
   const std::string experiments = file_contents(folder / "bench-experiments.csv");
   EXPECT_NE(experiments.find("\nmcnb,20,"), std::string::npos) << experiments;
+}
+
+TEST(Cli, EveryPolicyIsTimed) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome = run_mcnb({"bench", "policies", "--users", "10", "--rounds", "30",
+                                           "--no-peer", "--output", folder.path().string()});
+  EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+  const std::string timings = file_contents(folder / "bench-policies.csv");
+  for (const PolicyHelp& policy : policy_help()) {
+    EXPECT_NE(timings.find("\n" + policy.name), std::string::npos) << policy.name;
+  }
+  EXPECT_NE(timings.find("\nneuucb-one:matrix=full,10,30,"), std::string::npos) << timings;
 }
 
 TEST(Cli, AResultThatCannotBeWrittenIsAFailureNamingTheFile) {

@@ -229,5 +229,21 @@ TEST(Run, PoliciesAndEnvironmentsAreListedWithTheirOptions) {
                {"--rounds", "--seeds", "--first-seed", "--policy", "--set", "--fresh"});
 }
 
+TEST(Run, OnePolicyIsShownByItsName) {
+  const ProgramOutcome one = run_program({"policies", "linucb"});
+  EXPECT_EQ(one.status, 0);
+  expect_parts(one.output, {"linucb: ", "paper: Li, Chu", "alpha"});
+  EXPECT_EQ(one.output.find("mcnb"), std::string::npos);
+  const ProgramOutcome none = run_program({"policies", "lin"});
+  EXPECT_EQ(none.status, 2);
+  expect_parts(none.errors, {"policy", "one of ", "linucb", "\"lin\""});
+}
+
+TEST(Run, ThePageOfPoliciesIsWhatTheProgramSays) {
+  EXPECT_EQ(file_contents(std::string(MCNB_SOURCE_DIR) + "/docs/POLICIES.md"),
+            run_program({"policies", "--markdown"}).output)
+      << "run: mcnb policies --markdown > docs/POLICIES.md";
+}
+
 }  // namespace
 }  // namespace mcnb

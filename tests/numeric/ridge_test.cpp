@@ -165,6 +165,85 @@ TEST(Ridge, MergeIsTheSameAsAddingAll) {
   expect_matches(a, batch, 1e-11);
 }
 
+TEST(Ridge, ManyAreMergedAndRemovedAtOnce) {
+  Rng rng(12, Stream::kTest);
+  const double lambda = 0.1;
+  std::vector<RidgeState> parts(9, RidgeState(4, lambda));
+  Batch all(4, lambda);
+  Batch odd(4, lambda);
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::vector<float> x = plain::draw(rng, 4);
+    const double reward = rng.uniform();
+    const std::size_t part = i % 8;  // the last one stays empty
+    parts[part].add(x, reward);
+    all.add(x, reward);
+    if (part % 2 == 1) {
+      odd.add(x, reward);
+    }
+  }
+  std::vector<const RidgeState*> every;
+  std::vector<const RidgeState*> even;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    every.push_back(&parts[part]);
+    if (part % 2 == 0) {
+      even.push_back(&parts[part]);
+    }
+  }
+  RidgeState state(4, lambda);
+  state.merge(every);
+  expect_matches(state, all, 1e-11);
+  state.remove(even);
+  expect_matches(state, odd, 1e-11);
+  const std::vector<float> x = plain::draw(rng, 4);
+  state.add(x, 1.0);
+  odd.add(x, 1.0);
+  expect_matches(state, odd, 1e-11);
+  state.merge(std::span<const RidgeState* const>());
+  expect_matches(state, odd, 1e-11);
+}
+
+TEST(Ridge, RemovingAllLeavesNothing) {
+  Rng rng(13, Stream::kTest);
+  RidgeState other(3, 2.0);
+  for (int i = 0; i < 50; ++i) {
+    other.add(plain::draw(rng, 3), rng.uniform());
+  }
+  RidgeState state(3, 2.0);
+  state.merge(other);
+  const RidgeState* const part = &other;
+  state.remove(std::span(&part, 1));
+  EXPECT_EQ(state.sample_count(), 0U);
+  const std::vector<float> x = plain::draw(rng, 3);
+  EXPECT_NEAR(state.estimate(x), 0.0, 1e-12);
+  EXPECT_NEAR(state.uncertainty(x), RidgeState(3, 2.0).uncertainty(x), 1e-12);
+}
+
+TEST(Ridge, PredictionsOfAnyLengthAreWhatTheirPartsSay) {
+  Rng rng(14, Stream::kTest);
+  for (const std::size_t dimension : {1U, 63U, 64U, 65U, 130U}) {  // on and off the stack
+    RidgeState state(dimension, 1.0);
+    for (int i = 0; i < 20; ++i) {
+      state.add(plain::draw(rng, dimension), rng.uniform());
+    }
+    const std::vector<float> x = plain::draw(rng, dimension);
+    const Eigen::VectorXd v = Batch::vector_of(x);
+    const RidgePrediction said = state.predict(x);
+    EXPECT_NEAR(said.estimate, v.dot(state.weights()), 1e-12);
+    EXPECT_NEAR(said.uncertainty, std::sqrt(v.dot(state.inverse() * v)), 1e-12);
+    EXPECT_EQ(said.estimate, state.estimate(x));
+    EXPECT_EQ(said.uncertainty, state.uncertainty(x));
+    EXPECT_GE(state.memory_bytes(), 2 * dimension * dimension * sizeof(double));
+  }
+}
+
+TEST(RidgeDeathTest, GivingUpMoreSamplesThanThereAreIsABug) {
+  RidgeState state(2, 1.0);
+  RidgeState other(2, 1.0);
+  other.add(std::vector<float>{1.0F, 0.0F}, 1.0);
+  const RidgeState* const part = &other;
+  EXPECT_DEATH(state.remove(std::span(&part, 1)), "no more samples than it has");
+}
+
 TEST(RidgeDeathTest, MergingStatesOfDifferentKindsIsABug) {
   RidgeState state(3, 1.0);
   EXPECT_DEATH(state.merge(RidgeState(4, 1.0)), "the same dimension and lambda");

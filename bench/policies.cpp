@@ -1,0 +1,210 @@
+#include "bench/policies.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "bench/limits.h"
+#include "bench/peer.h"
+#include "bench/report.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
+#include "mcnb/environment/synthetic.h"
+#include "mcnb/experiment/contestants.h"
+#include "mcnb/numeric/kernels.h"
+
+namespace mcnb::bench {
+namespace {
+
+constexpr std::size_t kFewestForMedian = 50;  // rounds, early and late
+
+// The same world as that of the peers.
+SyntheticOptions world_options(std::uint64_t users) {
+  SyntheticOptions chosen;
+  chosen.users = users;
+  chosen.clusters = 5;
+  chosen.features = 10;
+  chosen.arms = 10;
+  chosen.items = 0;
+  chosen.reward = RewardShape::kLinear;
+  chosen.gap = 0.0;
+  chosen.noise = RewardNoise::kBernoulli;
+  return chosen;
+}
+
+struct Timing {
+  std::string policy;
+  std::uint64_t users = 0;
+  std::uint64_t rounds = 0;  // played
+  double seconds = 0.0;      // of choose and learn
+  double early = 0.0;        // median of a round in the second tenth
+  double late = 0.0;         // and in the last one
+  std::size_t memory_bytes = 0;
+  StepCounts steps;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.empty() ? 0.0 : values[values.size() / 2];
+}
+
+// The median of a round in the part of the run that begins at `from` tenths.
+double median_of_tenth(const std::vector<double>& times, std::size_t from) {
+  const std::size_t tenth = times.size() / 10;
+  if (tenth < kFewestForMedian) {
+    return 0.0;
+  }
+  const auto begin = times.begin() + static_cast<std::ptrdiff_t>(from * tenth);
+  return median({begin, begin + static_cast<std::ptrdiff_t>(tenth)});
+}
+
+Timing time_policy(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,
+                   const PolicyBenchOptions& options) {
+  Timing timing{.policy = spec.label, .users = users};
+  SyntheticWorld world(world_options(users), 1);
+  const PolicySetup setup{.inputs = world.inputs(),
+                          .users = world.user_count(),
+                          .seed = 1,
+                          .threads = &threads,
+                          .user_features = world.user_features(),
+                          .user_feature_count = world.user_feature_count()};
+  const std::unique_ptr<Policy> policy = make_experiment_policy(spec, setup, world);
+  for (const StartDatum& datum : world.start_data()) {
+    policy->start(datum.user, datum.sample);
+  }
+  std::vector<double> times;
+  while (times.size() < options.rounds && timing.seconds < options.seconds) {
+    const Round& round = world.next_round();
+    const double choosing = now_seconds();
+    const ArmIndex arm = policy->choose(round);
+    const double chosen = now_seconds();
+    const float reward = world.reward(arm);
+    const double learning = now_seconds();
+    policy->learn(round.id, round.arms[index(arm)], reward);
+    times.push_back(chosen - choosing + (now_seconds() - learning));
+    timing.seconds += times.back();
+  }
+  timing.rounds = times.size();
+  timing.early = median_of_tenth(times, 1);
+  timing.late = median_of_tenth(times, 9);
+  timing.memory_bytes = policy->memory_bytes();
+  timing.steps = policy->steps();
+  return timing;
+}
+
+// Every policy as it comes, and the forms that the peers have.
+std::vector<PolicySpec> policies_to_time(const PolicyBenchOptions& options) {
+  if (!options.policies.empty()) {
+    return parse_policies(options.policies);
+  }
+  std::vector<PolicySpec> all;
+  for (const PolicyHelp& help : policy_help()) {
+    all.push_back(parse_policy(help.name));
+    if (help.name == "linucb") {
+      all.push_back(parse_policy("linucb:users=each"));
+    } else if (help.name == "mcnb") {
+      all.push_back(parse_policy("mcnb:preset=experiments"));
+    } else if (help.name == "neuucb-one") {
+      all.back() = parse_policy("neuucb-one:matrix=diagonal");
+      all.push_back(parse_policy("neuucb-one:matrix=full"));
+    }
+  }
+  return all;
+}
+
+std::string microseconds(double seconds) {
+  return seconds == 0.0 ? "-" : fmt::format("{:.1f}", seconds * 1e6);
+}
+
+void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
+  Table table({"policy", "users", "rounds", "seconds", "rounds/s", "early us", "late us", "memory",
+               "training steps", "adaptation steps"});
+  for (const Timing& timing : timings) {
+    const double rate = static_cast<double>(timing.rounds) / timing.seconds;
+    table.add_row({timing.policy, std::to_string(timing.users), std::to_string(timing.rounds),
+                   fmt::format("{:.3f}", timing.seconds), fmt::format("{:.0f}", rate),
+                   microseconds(timing.early), microseconds(timing.late),
+                   fmt::format("{:.1f} MiB", static_cast<double>(timing.memory_bytes) / 0x1p20),
+                   std::to_string(timing.steps.training), std::to_string(timing.steps.adaptation)});
+  }
+  fmt::print("\n{}", table.aligned());
+  fmt::print("\nearly, late us: the median round in the second and in the last tenth of the run\n");
+  const std::filesystem::path path = std::filesystem::path(options.output) / "bench-policies.csv";
+  write_text_file(path, table.csv());
+  fmt::print("table: {}\n", path.string());
+}
+
+// Which of ours a peer's row stands beside: the name in front of its colon.
+const Timing* find_ours(const std::vector<Timing>& timings, const std::string& peer,
+                        std::uint64_t users) {
+  std::string name = peer.substr(0, peer.find(':'));
+  if (const std::size_t space = name.find(' '); space != std::string::npos) {
+    name = name.substr(0, space) + ":matrix=" + name.substr(space + 1);
+  }
+  for (const Timing& timing : timings) {
+    if (timing.policy == name && timing.users == users) {
+      return &timing;
+    }
+  }
+  return nullptr;
+}
+
+void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
+  const std::string python = find_python_with_torch();
+  if (python.empty()) {
+    fmt::print(stderr, "no Python with torch here: the comparisons with scripts are left out\n");
+    return;
+  }
+  fmt::print(stderr, "timing the NumPy and PyTorch scripts ...\n");
+  Table table({"script", "users", "rounds", "seconds for 10000", "mcnb", "mcnb faster"});
+  for (const PeerRow& row :
+       run_peer(python, "policies.py", {"--users", std::to_string(options.peer_users)},
+                {"policy", "users", "rounds_measured"}, {"extrapolated_seconds_T10000"})) {
+    const std::string& name = row.texts.at("policy");
+    const double theirs = row.numbers.at("extrapolated_seconds_T10000");
+    const Timing* ours = find_ours(timings, name, options.peer_users);
+    const double seconds =
+        ours == nullptr ? 0.0 : ours->seconds * 10'000.0 / static_cast<double>(ours->rounds);
+    table.add_row({name, row.texts.at("users"), row.texts.at("rounds_measured"),
+                   fmt::format("{:.2f}", theirs),
+                   ours == nullptr ? "-" : fmt::format("{:.3f}", seconds),
+                   ours == nullptr ? "-" : fmt::format("{:.0f} x", theirs / seconds)});
+  }
+  fmt::print("\n{}", table.aligned());
+  const std::filesystem::path path =
+      std::filesystem::path(options.output) / "bench-policies-scripts.csv";
+  write_text_file(path, table.csv());
+  fmt::print("\ntable: {}\n", path.string());
+}
+
+}  // namespace
+
+void bench_policies(const PolicyBenchOptions& options) {
+  for (const std::uint64_t users : options.users) {
+    require_within("users", users, 5, 10'000'000);
+  }
+  require_within("rounds", options.rounds, 1, 100'000'000);
+  require_within("threads", options.threads, 1, ThreadPool::kMaxThreads);
+  require_within("peer-users", options.peer_users, 5, 100'000);
+  const std::vector<PolicySpec> policies = policies_to_time(options);
+  make_output_folder(options.output);
+  ThreadPool threads(static_cast<std::size_t>(options.threads));
+  fmt::print("policies in a linear world of 5 groups: 10 features, 10 arms, {} threads, {}\n",
+             options.threads, kernels::simd_target());
+  std::vector<Timing> timings;
+  for (const std::uint64_t users : options.users) {
+    for (const PolicySpec& spec : policies) {
+      fmt::print(stderr, "{} users, {} ...\n", users, spec.label);
+      timings.push_back(time_policy(threads, spec, users, options));
+    }
+  }
+  print_timings(options, timings);
+  if (options.peer) {
+    print_peers(options, timings);
+  }
+}
+
+}  // namespace mcnb::bench

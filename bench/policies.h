@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mcnb::bench {
+
+struct PolicyBenchOptions {
+  std::vector<std::uint64_t> users{50, 20'000};
+  std::uint64_t rounds = 10'000;
+  std::string policies;   // as in mcnb run; empty: every policy, the important ones in their forms
+  double seconds = 20.0;  // after which a policy's rounds are cut short, and extrapolated
+  std::uint64_t threads = 2;
+  bool peer = true;
+  std::uint64_t peer_users = 50;
+  std::string output = "results";
+};
+
+// Plays every policy in a linear world and prints rounds per second, the median time of an early
+// and of a late round (does a round grow with time?), memory and training steps, beside plain NumPy
+// and PyTorch scripts of some of them.
+void bench_policies(const PolicyBenchOptions& options);
+
+}  // namespace mcnb::bench

@@ -1,0 +1,251 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/user_count.h"
+#include "mcnb/base/random.h"
+#include "mcnb/numeric/kernel_ridge.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostArmsTogether = 32;  // in one triangular solve
+
+enum class Users { kOne, kEach };
+
+struct KernelUcbOptions {
+  double bandwidth = 1.0;
+  double lambda = 1.0;  // gamma in the paper
+  double alpha = 0.1;   // eta in the paper
+  std::uint64_t history_limit = 1000;
+  Users users = Users::kOne;
+};
+
+OptionTable<KernelUcbOptions> option_table() {
+  using Options = KernelUcbOptions;
+  OptionTable<Options> table;
+  table
+      .number("bandwidth", &Options::bandwidth, {1e-6, 1e6},
+              "of the kernel: exp(-|x - y|^2 / (2 bandwidth^2))")
+      .number("lambda", &Options::lambda, {1e-6, 1e6}, "weight of the ridge: K + lambda I")
+      .number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
+      .count("history_limit", &Options::history_limit, {1, KernelRidge::kMostSamples},
+             "samples that a regression holds, a uniform choice of all that came")
+      .choice("users", &Options::users, {{"one", Users::kOne}, {"each", Users::kEach}},
+              "one regression for all users, or one for each");
+  return table;
+}
+
+KernelUcbOptions parse(const OptionValues& values) {
+  KernelUcbOptions options;
+  option_table().set_all(options, values);
+  return options;
+}
+
+// KernelUCB: a kernel ridge regression for all users together, or one for each user, made when the
+// user first gets data. Scores an arm, as the paper does, by
+//   k^T (K + lambda I)^-1 r + alpha / sqrt(lambda) sqrt(k(x, x) - k^T (K + lambda I)^-1 k),
+// where k holds the kernel between the arm and the samples, K that of the samples among each other
+// and r their rewards. With the linear kernel this is LinUCB, but for log(1 + t), which the paper
+// does not have.
+//
+// A regression holds at most `history_limit` samples, so that neither time nor memory grows for
+// ever. Once full, it is a uniform sample of all that came (a reservoir): the t-th sample joins
+// with probability limit / t and then takes the place of one that is drawn uniformly. So late data
+// count as much as early data, and the same for the same seed.
+class KernelUcb final : public Policy {
+ public:
+  KernelUcb(const KernelUcbOptions& options, const PolicySetup& setup)
+      : options_(options),
+        shape_{.inputs = setup.inputs},
+        seed_(setup.seed),
+        users_(setup.users),
+        threads_(*setup.threads) {}
+
+  std::size_t user_count() const override { return users_.count(); }
+  void add_users(std::size_t count) override { users_.add(count); }
+
+  void start(UserId user, const Sample& sample) override {
+    check_start(user, sample, users_.count(), shape_);
+    take_in(user, sample);
+  }
+
+  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+
+  std::vector<Score> scores(const Round& round) override {
+    check_round(round, users_.count(), shape_);
+    const std::vector<Batch> batches = batches_of(round);
+    std::vector<Score> scores(round.arms.size());
+    threads_.parallel_for(batches.size(), 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        score(batches[i], round, scores);
+      }
+    });
+    return scores;
+  }
+
+  void learn(RoundId round, const Arm& arm, float reward) override {
+    check_feedback(round, arm, reward, users_.count(), shape_);
+    take_in(arm.user, {arm.features, reward});
+  }
+
+  std::size_t memory_bytes() const override {
+    std::size_t bytes = sizeof *this + places_.size() * (sizeof *places_.begin() + sizeof(void*)) +
+                        places_.bucket_count() * sizeof(void*) +
+                        (regressions_.capacity() - regressions_.size()) * sizeof regressions_[0];
+    for (const Regression& regression : regressions_) {
+      bytes += sizeof regression - sizeof regression.ridge + regression.ridge.memory_bytes();
+    }
+    return bytes;
+  }
+
+  void save(StateWriter& writer) const override {
+    users_.save(writer);
+    writer.write(static_cast<std::uint64_t>(regressions_.size()));
+    for (const Regression& regression : regressions_) {
+      writer.write(regression.owner);
+      writer.write(regression.met);
+      regression.ridge.save(writer);
+    }
+  }
+
+  void load(StateReader& reader) override {
+    users_.load(reader);
+    places_.clear();
+    regressions_.clear();
+    const auto count = reader.read<std::uint64_t>();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto owner = reader.read<UserId>();
+      if (index(owner) >= users_.count() || owner != owner_for(owner) ||
+          place_of(owner) != kNowhere) {
+        reader.fail("a regression belongs to nobody");
+      }
+      Regression& regression = make_regression(owner);
+      regression.met = reader.read<std::uint64_t>();
+      regression.ridge.load(reader, shape_, static_cast<std::size_t>(options_.history_limit));
+      if (regression.ridge.size() != std::min(regression.met, options_.history_limit)) {
+        reader.fail("a regression does not hold as many samples as it met");
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
+
+  struct Regression {
+    UserId owner;
+    std::uint64_t met = 0;  // samples, whether they are still held or not
+    KernelRidge ridge;
+  };
+
+  // Arms of a round that one regression scores together.
+  struct Batch {
+    std::uint32_t regression;  // or kNowhere
+    std::vector<std::size_t> arms;
+  };
+
+  // User 0 stands for everybody where all share one regression.
+  UserId owner_for(UserId user) const { return options_.users == Users::kEach ? user : UserId{0}; }
+
+  std::uint32_t place_of(UserId owner) const {
+    const auto found = places_.find(owner);
+    return found == places_.end() ? kNowhere : found->second;
+  }
+
+  Regression& make_regression(UserId owner) {
+    places_.emplace(owner, static_cast<std::uint32_t>(regressions_.size()));
+    regressions_.push_back({owner, 0, KernelRidge(options_.bandwidth, options_.lambda)});
+    return regressions_.back();
+  }
+
+  void take_in(UserId user, const Sample& sample) {
+    const UserId owner = owner_for(user);
+    const std::uint32_t place = place_of(owner);
+    Regression& regression = place == kNowhere ? make_regression(owner) : regressions_[place];
+    const std::uint64_t before = regression.met++;
+    if (before >= options_.history_limit) {
+      const std::uint64_t leaver =
+          Rng(seed_, Stream::kReservoir, before, static_cast<std::uint32_t>(owner))
+              .below(before + 1);
+      if (leaver >= options_.history_limit) {
+        return;
+      }
+      regression.ridge.remove(static_cast<std::size_t>(leaver));
+    }
+    regression.ridge.add(sample);
+  }
+
+  // Which arms are scored together depends on the round alone, never on the threads: products of
+  // matrices round differently in other company.
+  std::vector<Batch> batches_of(const Round& round) const {
+    std::vector<std::pair<std::uint32_t, std::size_t>> arms;  // by regression
+    for (std::size_t i = 0; i < round.arms.size(); ++i) {
+      arms.emplace_back(place_of(owner_for(round.arms[i].user)), i);
+    }
+    std::ranges::sort(arms);
+    std::vector<Batch> batches;
+    for (const auto& [regression, arm] : arms) {
+      if (batches.empty() || batches.back().regression != regression ||
+          batches.back().arms.size() == kMostArmsTogether) {
+        batches.push_back({.regression = regression});
+      }
+      batches.back().arms.push_back(arm);
+    }
+    return batches;
+  }
+
+  void score(const Batch& batch, const Round& round, std::span<Score> scores) const {
+    std::vector<KernelPrediction> predictions(
+        batch.arms.size(), {.estimate = 0.0, .uncertainty = 1.0 / std::sqrt(options_.lambda)});
+    if (batch.regression != kNowhere) {
+      std::vector<Features> points;
+      for (const std::size_t arm : batch.arms) {
+        points.push_back(round.arms[arm].features);
+      }
+      regressions_[batch.regression].ridge.predict(points, predictions);
+    }
+    const bool one = options_.users == Users::kOne;
+    for (std::size_t i = 0; i < batch.arms.size(); ++i) {
+      Score& score = scores[batch.arms[i]];
+      score.estimate = predictions[i].estimate;
+      // The one regression of all users is the shared model.
+      double& bonus = one ? score.meta_bonus : score.user_bonus;
+      bonus = options_.alpha * predictions[i].uncertainty;
+      score.value = score.estimate + bonus;
+      score.cluster_size = one ? users_.count() : 1;
+    }
+  }
+
+  KernelUcbOptions options_;
+  NetworkShape shape_;
+  std::uint64_t seed_;
+  UserCount users_;
+  ThreadPool& threads_;
+  std::unordered_map<UserId, std::uint32_t> places_;  // by owner: in regressions_
+  std::vector<Regression> regressions_;
+};
+
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
+  return std::make_unique<KernelUcb>(parse(options), setup);
+}
+
+}  // namespace
+
+PolicyKind kernelucb_policy() {
+  return {
+      .name = "kernelucb",
+      .help = "kernel ridge regression (RBF) on a bounded history, with confidence bounds",
+      .paper =
+          "Valko, Korda, Munos, Flaounas, Cristianini: Finite-Time Analysis of Kernelised "
+          "Contextual Bandits, UAI 2013",
+      .options = [] { return option_table().help(); },
+      .resolve = [](const OptionValues& values) { return option_table().values(parse(values)); },
+      .build = build};
+}
+
+}  // namespace mcnb

@@ -1,0 +1,90 @@
+#include "mcnb/bandit/known_users.h"
+
+#include "mcnb/base/check.h"
+
+namespace mcnb {
+
+void KnownUsers::add_users(std::size_t count) {
+  const std::size_t old = user_count();
+  users_.add(count);
+  if (!ranges_.empty() && ranges_.back().end == old) {
+    ranges_.back().end = user_count();
+  } else if (count > 0) {
+    ranges_.push_back({old, user_count()});
+  }
+}
+
+// Passes each user once from below, and once from above, however many users come later.
+void KnownUsers::skip_known() {
+  const auto is_known = [&](std::size_t user) {
+    return row_of_.count(static_cast<std::uint32_t>(user)) != 0;
+  };
+  while (lowest_ < user_count() && is_known(lowest_)) {
+    ++lowest_;
+  }
+  while (!ranges_.empty()) {
+    Range& last = ranges_.back();
+    while (last.end > last.begin && is_known(last.end - 1)) {
+      --last.end;
+    }
+    if (last.end > last.begin) {
+      return;
+    }
+    ranges_.pop_back();
+  }
+}
+
+std::optional<std::uint32_t> KnownUsers::row(UserId user) const {
+  const auto found = row_of_.find(static_cast<std::uint32_t>(user));
+  return found == row_of_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint32_t KnownUsers::meet(UserId user) {
+  check(index(user) < user_count(), "a sample is of a user there is");
+  const auto next = static_cast<std::uint32_t>(known_.size());
+  const auto [found, is_new] = row_of_.emplace(static_cast<std::uint32_t>(user), next);
+  if (is_new) {
+    known_.push_back(user);
+    skip_known();
+  }
+  return found->second;
+}
+
+std::optional<UserId> KnownUsers::lowest_unknown() const {
+  return ranges_.empty() ? std::nullopt
+                         : std::optional(UserId{static_cast<std::uint32_t>(lowest_)});
+}
+
+std::optional<UserId> KnownUsers::highest_unknown() const {
+  return ranges_.empty()
+             ? std::nullopt
+             : std::optional(UserId{static_cast<std::uint32_t>(ranges_.back().end - 1)});
+}
+
+std::size_t KnownUsers::memory_bytes() const {
+  return sizeof *this + row_of_.size() * (2 * sizeof(std::uint32_t) + sizeof(void*)) +
+         row_of_.bucket_count() * sizeof(void*) + known_.capacity() * sizeof known_[0] +
+         ranges_.capacity() * sizeof ranges_[0];
+}
+
+void KnownUsers::save(StateWriter& writer) const {
+  users_.save(writer);
+  writer.write_all(known_);
+}
+
+void KnownUsers::load(StateReader& reader) {
+  users_.load(reader);
+  known_ = reader.read_all<UserId>(user_count());
+  row_of_.clear();
+  for (std::uint32_t row = 0; row < known_.size(); ++row) {
+    if (index(known_[row]) >= user_count() ||
+        !row_of_.emplace(static_cast<std::uint32_t>(known_[row]), row).second) {
+      reader.fail("a linear state belongs to nobody");
+    }
+  }
+  lowest_ = 0;
+  ranges_.assign(1, {0, user_count()});
+  skip_known();
+}
+
+}  // namespace mcnb

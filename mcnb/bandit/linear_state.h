@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mcnb/bandit/policy.h"
+#include "mcnb/base/state_file.h"
+#include "mcnb/numeric/ridge.h"
+
+namespace mcnb {
+
+// What one owner (a user, or a group of users) knows in the linear model: a ridge state for every
+// feature block on which it has samples. M over all blocks is block diagonal, so nothing is lost.
+class LinearState {
+ public:
+  explicit LinearState(double lambda) : lambda_(lambda) {}
+
+  // Of all blocks: T in the papers.
+  std::uint64_t sample_count() const { return samples_; }
+  // Nothing (nullptr) where it has no samples: there M = lambda I and w = 0.
+  const RidgeState* find(std::uint32_t block) const;
+
+  // The blocks with samples, ascending, place by place.
+  std::size_t block_count() const { return entries_.size(); }
+  std::uint32_t block(std::size_t place) const { return entries_[place].block; }
+  const RidgeState& ridge(std::size_t place) const { return entries_[place].ridge; }
+  // Where the block is, or would be put in.
+  std::size_t place_of(std::uint32_t block) const;
+
+  // Requires finite features.
+  void add(std::uint32_t block, std::span<const float> features, double reward);
+
+  // Takes over the samples of others: the group's M is lambda I + sum (M_k - lambda I). One
+  // inversion for each block that they have, however many they are.
+  void merge(std::span<const LinearState* const> others);
+
+  // Whether `remove` would leave, on every block, at least as many samples as have ever been given
+  // up. Otherwise the roundings of what is gone begin to matter beside what is left, and it is
+  // time to merge those that stay into a new state. As each sample given up pays for one that
+  // stays, that costs no more than the removals did.
+  bool can_remove(std::span<const LinearState* const> others) const;
+  // Gives up the samples of others, which it has. One inversion for each block that they have.
+  void remove(std::span<const LinearState* const> others);
+
+  // ||w - w'||^2 over all blocks; a block that one of them lacks has w = 0.
+  double squared_distance(const LinearState& other) const;
+  double squared_norm() const;
+
+  // Whether it has just as many samples of each block as the others have together: for states
+  // that come from a file.
+  bool has_sample_counts_of(std::span<const LinearState* const> others) const;
+
+  std::size_t memory_bytes() const;
+  void save(StateWriter& writer) const;
+  // `lengths`: of all blocks there are.
+  void load(StateReader& reader, std::span<const std::uint32_t> lengths);
+
+ private:
+  struct Entry {
+    std::uint32_t block;
+    std::uint64_t removed;  // samples given up so far, with those of states taken over
+    RidgeState ridge;
+  };
+
+  Entry& entry_to_change(std::uint32_t block, std::size_t length);
+
+  double lambda_;
+  std::uint64_t samples_ = 0;
+  std::vector<Entry> entries_;  // by block, ascending
+};
+
+// Sums of (a_i - b_i)^2 and of a_i^2, both in the same fixed order.
+double squared_distance(std::span<const double> a, std::span<const double> b);
+double squared_norm(std::span<const double> a);
+
+// F(T) = sqrt((1 + ln(1 + T)) / (1 + T)): how far weights learned from T samples may be off.
+double confidence_width(std::uint64_t samples);
+
+// alpha sqrt(log(1 + t)), what an uncertainty is multiplied by. t is 1 + the rewards learned so
+// far, of all users, start data not counted: with immediate feedback the number of the round, from
+// 1, so that the bonus is never zero for want of a logarithm.
+double exploration_scale(double alpha, std::uint64_t rewards);
+
+// x.w and sqrt(x^T M^-1 x); without a state, M = lambda I and w = 0.
+RidgePrediction predict(const RidgeState* ridge, std::span<const float> features, double lambda);
+
+}  // namespace mcnb

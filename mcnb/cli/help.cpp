@@ -1,0 +1,95 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
+#include "mcnb/cli/commands.h"
+#include "mcnb/environment/environments.h"
+#include "mcnb/experiment/contestants.h"
+
+namespace mcnb {
+namespace {
+
+struct HelpFlags {
+  std::string name;  // empty: all
+  bool markdown = false;
+};
+
+Table option_rows(const std::vector<OptionHelp>& options) {
+  Table table({"option", "expected", "default", "meaning"});
+  for (const OptionHelp& option : options) {
+    table.add_row({option.name, option.expected, option.standard, option.help});
+  }
+  return table;
+}
+
+template <class Entry>
+void print_entry(const Entry& entry, bool markdown) {
+  fmt::print(fmt::runtime(markdown ? "## {}\n\n{}.\n" : "{}: {}\n"), entry.name, entry.help);
+  if constexpr (requires { entry.paper; }) {
+    fmt::print(fmt::runtime(markdown ? "\nPaper: {}.\n" : "paper: {}\n"), entry.paper);
+  }
+  if (!entry.options.empty()) {
+    const Table table = option_rows(entry.options);
+    fmt::print("\n{}", markdown ? table.markdown() : table.aligned());
+  }
+  fmt::print("\n");
+}
+
+// Those asked for: one by its name, or all. Throws Error (kUsage) for an unknown name.
+template <class Entry>
+void print_entries(const std::vector<Entry>& entries, const HelpFlags& flags, const char* kind) {
+  if (!flags.name.empty() &&
+      std::ranges::none_of(entries, [&](const Entry& e) { return e.name == flags.name; })) {
+    std::string known;
+    for (const Entry& entry : entries) {
+      known += (known.empty() ? "" : ", ") + entry.name;
+    }
+    refuse_option(kind, "one of " + known, flags.name);
+  }
+  for (const Entry& entry : entries) {
+    if (flags.name.empty() || entry.name == flags.name) {
+      print_entry(entry, flags.markdown);
+    }
+  }
+}
+
+// A page for the documentation: docs/POLICIES.md is this output, word for word.
+void print_policies(const HelpFlags& flags) {
+  const std::vector<PolicyHelp> all = experiment_policy_help();
+  if (flags.markdown && flags.name.empty()) {
+    Table table({"policy", "what it does", "paper"});
+    for (const PolicyHelp& policy : all) {
+      table.add_row({policy.name, policy.help, policy.paper});
+    }
+    fmt::print(
+        "# Policies\n\nWritten by `mcnb policies --markdown`; a test compares it with the program. "
+        "A policy is\nchosen as `--policy name:option=value:option=value`.\n\n{}\n",
+        table.markdown());
+  }
+  print_entries(all, flags, "policy");
+}
+
+std::shared_ptr<HelpFlags> add_help_command(CLI::App& app, const char* name, const char* help) {
+  auto flags = std::make_shared<HelpFlags>();
+  CLI::App* command = app.add_subcommand(name, help);
+  command->add_option("name", flags->name, "One of them; all where nothing is said");
+  command->add_flag("--markdown", flags->markdown, "As a page for the documentation");
+  return flags;
+}
+
+}  // namespace
+
+void add_help_commands(CLI::App& app) {
+  const auto policies = add_help_command(app, "policies", "List the policies and their options");
+  app.get_subcommand("policies")->callback([policies] { print_policies(*policies); });
+  const auto environments =
+      add_help_command(app, "environments", "List the environments and their options");
+  app.get_subcommand("environments")->callback([environments] {
+    print_entries(environment_help(), *environments, "environment");
+  });
+}
+
+}  // namespace mcnb

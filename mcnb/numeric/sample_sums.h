@@ -1,0 +1,57 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "mcnb/base/state_file.h"
+#include "mcnb/numeric/ridge.h"
+
+namespace mcnb {
+
+// Samples as ridge regressions need them, at little cost where they are few: fewer than the
+// dimension are kept as they are, and as many as that are replaced by their sums, of x x^T and of
+// r x. Many owners of a few samples each take little memory, and their weights little time.
+class SampleSums {
+ public:
+  explicit SampleSums(std::size_t dimension) : dimension_(dimension) {}
+
+  std::size_t dimension() const { return dimension_; }
+  std::uint64_t count() const { return summed_ + rewards_.size(); }
+
+  void add(std::span<const float> x, float reward);
+  // All samples of another one.
+  void merge(const SampleSums& other);
+
+  // w = (lambda I + sum x x^T)^-1 sum r x. Of T samples in d dimensions: T^2 (d + T/6)
+  // multiplications where they are fewer than d, else d^3 / 6 and d^2 / 2 for each one since the
+  // last sums.
+  Eigen::VectorXd weights(double lambda) const;
+  // The ridge regression of all samples; costs an inversion.
+  RidgeState ridge(double lambda) const;
+
+  std::size_t memory_bytes() const;  // beside its own size
+  void save(StateWriter& writer) const;
+  // Into one of the same dimension.
+  void load(StateReader& reader);
+
+ private:
+  using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  Rows rows() const;
+  Eigen::VectorXd rewards() const;
+  // Of all samples, in the lower half.
+  Eigen::MatrixXd all_squares() const;
+  Eigen::VectorXd whole_sum() const;
+
+  std::size_t dimension_;
+  std::vector<float> values_;  // of the samples that are kept, one behind the other
+  std::vector<float> rewards_;
+  std::uint64_t summed_ = 0;  // samples
+  Eigen::MatrixXd squares_;   // the lower half; empty before the first sums
+  Eigen::VectorXd sum_;
+};
+
+}  // namespace mcnb

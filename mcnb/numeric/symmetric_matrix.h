@@ -1,0 +1,82 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "mcnb/base/state_file.h"
+#include "mcnb/base/thread_pool.h"
+#include "mcnb/numeric/matrix_kernels.h"
+
+namespace mcnb {
+
+// Memory that begins at a whole cache line.
+template <class T>
+struct CacheLineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{64};
+
+  CacheLineAllocator() = default;
+  template <class Other>
+  explicit CacheLineAllocator(const CacheLineAllocator<Other>&) {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), kAlignment));
+  }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, kAlignment); }
+  bool operator==(const CacheLineAllocator&) const = default;
+};
+using AlignedDoubles = std::vector<double, CacheLineAllocator<double>>;
+
+// A symmetric matrix in double precision, the lower half of it, in blocks of 8 x 8 numbers that lie
+// one behind the other in the order in which they are used. Results do not depend on the number of
+// threads, nor on which vectors are asked about together.
+class SymmetricMatrix {
+ public:
+  // A multiple of the identity.
+  SymmetricMatrix(std::size_t size, double diagonal);
+
+  std::size_t size() const { return size_; }
+  // The size rounded up to whole blocks.
+  std::size_t padded_size() const { return blocks_ * kernels::kBlock; }
+
+  // squares[i] = v_i^T A v_i. The matrix comes from memory once for all of them; a vector costs
+  // time in proportion to the square of what its runs hold.
+  void find_squares(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
+                    std::span<double> squares) const;
+
+  // product = A v; both padded_size() long, v zero in the padding.
+  void multiply(ThreadPool& threads, std::span<const double> v, std::span<double> product) const;
+
+  // A += the sum of v v^T, or A -= it, in one pass, over vectors that lie one behind the other,
+  // each padded_size() long and zero in the padding.
+  enum class Sign { kPlus, kMinus };
+  void add_outer_products(ThreadPool& threads, std::span<const double> vectors, Sign sign);
+
+  Eigen::MatrixXd dense() const;
+  // Takes over the lower half of a matrix of the same size.
+  void assign(const Eigen::MatrixXd& dense);
+
+  std::size_t memory_bytes() const { return values_.capacity() * sizeof values_[0]; }
+  void save(StateWriter& writer) const { writer.write_all(std::span<const double>(values_)); }
+  // Into a matrix of the same size. Refuses numbers that are not finite.
+  void load(StateReader& reader);
+
+ private:
+  const double* block_row(std::size_t q) const {
+    return values_.data() + kernels::block_row_start(q);
+  }
+  double* block_row(std::size_t q) { return values_.data() + kernels::block_row_start(q); }
+  double& at(std::size_t i, std::size_t j);
+  // Calls body(slice, first block row, last + 1) for every slice of about the same work.
+  template <class Body>
+  void for_slices(ThreadPool& threads, Body body) const;
+
+  std::size_t size_;
+  std::size_t blocks_;
+  std::vector<std::size_t> slices_;  // block rows at which they begin, and the end
+  AlignedDoubles values_;
+};
+
+}  // namespace mcnb

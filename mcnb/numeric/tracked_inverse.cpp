@@ -1,0 +1,159 @@
+#include "mcnb/numeric/tracked_inverse.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+#include "mcnb/base/check.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostWaiting = 16;
+constexpr double kDriftAllowed = 1e-8;
+
+double norm(std::span<const double> v) {
+  double squares = 0.0;
+  for (const double value : v) {
+    squares += value * value;
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+TrackedInverse::TrackedInverse(std::size_t size, double lambda)
+    : inverse_(size, 1.0 / lambda), matrix_(size, lambda), since_repair_(size) {
+  check(lambda > 0.0, "lambda is positive");
+  vectors_.resize(kMostWaiting * padded_size());
+  decreases_.resize(kMostWaiting * padded_size());
+}
+
+double TrackedInverse::solve(ThreadPool& threads, const kernels::BlockVector& v,
+                             std::span<double> product) const {
+  inverse_.multiply(threads, {v.values, padded_size()}, product);
+  double dots[kMostWaiting];
+  kernels::find_dots(v, decreases_.data(), padded_size(), waiting_, dots);
+  for (std::size_t k = 0; k < waiting_; ++k) {
+    const double* const decrease = decreases_.data() + k * padded_size();
+    for (std::size_t i = 0; i < product.size(); ++i) {
+      product[i] -= dots[k] * decrease[i];
+    }
+  }
+  double square = 0.0;
+  kernels::find_dots(v, product.data(), padded_size(), 1, &square);
+  return square;
+}
+
+void TrackedInverse::add(ThreadPool& threads, const kernels::BlockVector& v) {
+  const std::span<double> decrease(decreases_.data() + waiting_ * padded_size(), padded_size());
+  const double square = solve(threads, v, decrease);
+  if (!(square >= 0.0) && may_repair()) {
+    apply_waiting(threads);
+    repair();
+    add(threads, v);
+    return;
+  }
+  // A square below zero is nothing but drift: such an update would make it worse.
+  const double scale = square >= 0.0 ? 1.0 / std::sqrt(1.0 + square) : 0.0;
+  for (double& value : decrease) {
+    value *= scale;
+  }
+  std::copy_n(v.values, padded_size(), vectors_.data() + waiting_ * padded_size());
+  ++waiting_;
+  ++since_repair_;
+  if (waiting_ < kMostWaiting) {
+    return;
+  }
+  apply_waiting(threads);
+  if (may_repair() && has_drifted(threads, std::span(vectors_).last(padded_size()))) {
+    repair();
+  }
+}
+
+void TrackedInverse::apply_waiting(ThreadPool& threads) {
+  const std::size_t count = waiting_ * padded_size();
+  inverse_.add_outer_products(threads, std::span(decreases_).first(count),
+                              SymmetricMatrix::Sign::kMinus);
+  matrix_.add_outer_products(threads, std::span(vectors_).first(count),
+                             SymmetricMatrix::Sign::kPlus);
+  waiting_ = 0;
+}
+
+bool TrackedInverse::has_drifted(ThreadPool& threads, std::span<const double> v) const {
+  AlignedDoubles solved(padded_size());
+  AlignedDoubles back(padded_size());
+  inverse_.multiply(threads, v, solved);
+  matrix_.multiply(threads, solved, back);
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    back[i] -= v[i];
+  }
+  return !(norm(back) <= kDriftAllowed * norm(v));
+}
+
+void TrackedInverse::repair() {
+  since_repair_ = 0;
+  Eigen::MatrixXd root = matrix_.dense();
+  const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> cholesky(root);  // in place: it may be large
+  // Where Z is so badly conditioned that it has no root in double precision, what the updates have
+  // left is as good as anything.
+  if (cholesky.info() == Eigen::Success) {
+    Eigen::MatrixXd inverse = Eigen::MatrixXd::Identity(root.rows(), root.cols());
+    cholesky.solveInPlace(inverse);
+    inverse_.assign(inverse);
+    ++repairs_;
+  }
+}
+
+void TrackedInverse::find_squares(ThreadPool& threads,
+                                  std::span<const kernels::BlockVector> vectors,
+                                  std::span<double> squares) const {
+  inverse_.find_squares(threads, vectors, squares);
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    double dots[kMostWaiting];
+    kernels::find_dots(vectors[i], decreases_.data(), padded_size(), waiting_, dots);
+    for (std::size_t k = 0; k < waiting_; ++k) {
+      squares[i] -= dots[k] * dots[k];
+    }
+    squares[i] = std::max(squares[i], 0.0);
+  }
+}
+
+std::size_t TrackedInverse::memory_bytes() const {
+  return inverse_.memory_bytes() + matrix_.memory_bytes() +
+         (vectors_.capacity() + decreases_.capacity()) * sizeof(double);
+}
+
+void TrackedInverse::save(StateWriter& writer) const {
+  inverse_.save(writer);
+  matrix_.save(writer);
+  const std::size_t count = waiting_ * padded_size();
+  writer.write(static_cast<std::uint64_t>(waiting_));
+  writer.write_all(std::span<const double>(vectors_).first(count));
+  writer.write_all(std::span<const double>(decreases_).first(count));
+  writer.write(repairs_);
+  writer.write(since_repair_);
+}
+
+void TrackedInverse::load(StateReader& reader) {
+  inverse_.load(reader);
+  matrix_.load(reader);
+  const auto waiting = reader.read<std::uint64_t>();
+  if (waiting >= kMostWaiting) {
+    reader.fail("more updates of a matrix wait than can");
+  }
+  waiting_ = static_cast<std::size_t>(waiting);
+  for (AlignedDoubles* const to : {&vectors_, &decreases_}) {
+    const std::size_t count = waiting_ * padded_size();
+    const std::vector<double> values = reader.read_all<double>(count);
+    if (values.size() != count ||
+        !std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
+      reader.fail("the updates of a matrix do not fit it");
+    }
+    std::ranges::copy(values, to->begin());
+  }
+  repairs_ = reader.read<std::uint64_t>();
+  since_repair_ = reader.read<std::uint64_t>();
+}
+
+}  // namespace mcnb

@@ -1,0 +1,294 @@
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+
+#include "mcnb/bandit/policy_kinds.h"
+#include "tests/bandit/plain_user_graph.h"
+#include "tests/bandit/textbook_neural.h"
+
+namespace mcnb {
+namespace {
+
+using cases::OwnRound;
+using cases::PlainUserGraph;
+using cases::World;
+using plain::expect_error;
+using textbook::NeuralCase;
+
+constexpr double kLambda = 0.5;
+constexpr double kAlpha = 0.2;
+
+struct Case {
+  NeuralCase neural;
+  double alpha_2 = 0.5;
+  bool random = false;
+
+  OptionValues options() const {
+    OptionValues options = neural.neural_options();
+    options["lambda"] = number_text(kLambda);
+    options["alpha"] = number_text(kAlpha);
+    options["alpha_2"] = number_text(alpha_2);
+    options["graph"] = random ? "random" : "complete";
+    return options;
+  }
+};
+
+// CLUB on the last hidden layer, with all sums, inverses and components made anew each time, out of
+// all samples there are.
+class TextbookNeuralLinear {
+ public:
+  TextbookNeuralLinear(const Case& what, const PolicySetup& setup)
+      : case_(what),
+        seed_(setup.seed),
+        network_(what.neural, setup.inputs, setup.seed),
+        graph_(what.random ? PlainUserGraph::Kind::kRandom : PlainUserGraph::Kind::kComplete,
+               setup.users, setup.seed),
+        users_(setup.users) {}
+
+  void start(UserId user, const Sample& sample) { add(user, sample); }
+
+  double score(RoundId, const Arm& arm) const {
+    const Eigen::VectorXd h = hidden(arm.features);
+    Eigen::MatrixXd m = kLambda * Eigen::MatrixXd::Identity(h.size(), h.size());
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(h.size());
+    for (const std::size_t member : graph_.component(index(arm.user))) {
+      add_sums(users_[member], m, b);
+    }
+    const double time = 1.0 + static_cast<double>(rewards_);
+    return h.dot(m.ldlt().solve(b)) +
+           kAlpha * std::sqrt(h.dot(m.ldlt().solve(h)) * std::log(1.0 + time));
+  }
+
+  void learn(const Arm& arm, float reward) {
+    add(arm.user, {arm.features, reward});
+    const std::size_t u = index(arm.user);
+    for (std::size_t j = 0; j < users_.size(); ++j) {
+      const double allowed =
+          case_.alpha_2 * (width(users_[u].samples.size()) + width(users_[j].samples.size()));
+      if (graph_.linked(u, j) && (weights(users_[u]) - weights(users_[j])).norm() > allowed) {
+        graph_.cut(u, j);
+      }
+    }
+    if (case_.neural.training_is_due(++rewards_)) {
+      network_.train(NeuralCase::kTrainSteps, Rng(seed_, Stream::kTrainingOrder, rewards_));
+      for (User& user : users_) {
+        for (PastSample& sample : user.samples) {
+          sample.hidden = hidden(sample.features.view());
+        }
+      }
+    }
+  }
+
+  const PlainUserGraph& graph() const { return graph_; }
+
+ private:
+  struct PastSample {
+    plain::OwnFeatures features;
+    Eigen::VectorXd hidden;  // at the time it came, or of the last training
+    double reward;
+  };
+  struct User {
+    std::vector<PastSample> samples;
+  };
+
+  static double width(std::size_t samples) {
+    const double count = 1.0 + static_cast<double>(samples);
+    return std::sqrt((1.0 + std::log(count)) / count);
+  }
+
+  // The derivatives of f by the weights of the last layer.
+  Eigen::VectorXd hidden(const Features& x) const {
+    const std::size_t start = network_.plain().layer(case_.neural.depth).start;
+    return network_.gradient(x).segment(static_cast<Eigen::Index>(start), case_.neural.width);
+  }
+
+  static void add_sums(const User& user, Eigen::MatrixXd& m, Eigen::VectorXd& b) {
+    for (const PastSample& sample : user.samples) {
+      m += sample.hidden * sample.hidden.transpose();
+      b += sample.reward * sample.hidden;
+    }
+  }
+
+  Eigen::VectorXd weights(const User& user) const {
+    const Eigen::Index d = case_.neural.width;
+    Eigen::MatrixXd m = kLambda * Eigen::MatrixXd::Identity(d, d);
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(d);
+    add_sums(user, m, b);
+    return m.ldlt().solve(b);
+  }
+
+  void add(UserId user, const Sample& sample) {
+    const std::span<const float> values = sample.features.values;
+    users_[index(user)].samples.push_back({{{values.begin(), values.end()}, sample.features.offset},
+                                           hidden(sample.features),
+                                           sample.reward});
+    network_.add(sample);
+  }
+
+  Case case_;
+  std::uint64_t seed_;
+  textbook::Network network_;
+  PlainUserGraph graph_;
+  std::vector<User> users_;
+  std::uint64_t rewards_ = 0;
+};
+
+// Holds the clusters against the textbook's too. Says how many components there were in the end.
+std::size_t expect_matches_textbook(const Case& what) {
+  SCOPED_TRACE(what.neural.name() + (what.random ? ", random graph" : ", complete graph"));
+  ThreadPool threads(2);
+  const World& world = what.neural.world;
+  const PolicySetup setup = cases::setup_of(world, threads);
+  const auto policy = neural_linear_policy().build(what.options(), setup);
+  TextbookNeuralLinear textbook(what, setup);
+  textbook::expect_matches(*policy, textbook, world);
+  OwnRound own = cases::draw_round(world, 5000);
+  for (std::uint32_t user = 0; user < world.users; ++user) {
+    Arm& arm = own.round.arms[0];
+    arm.user = UserId{user};
+    std::vector<UserId> expected;
+    for (const std::size_t member : textbook.graph().component(user)) {
+      expected.push_back(UserId{static_cast<std::uint32_t>(member)});
+    }
+    EXPECT_EQ(policy->cluster(arm).value(), expected) << user;
+    EXPECT_EQ(policy->scores(own.round)[0].cluster_size, expected.size()) << user;
+  }
+  return textbook.graph().component_count();
+}
+
+TEST(NeuralLinear, ChoosesAsTheTextbookDoes) {
+  for (const bool blocks : {false, true}) {
+    for (const bool random : {false, true}) {
+      // Half of the users' samples are more than the width, so that they are summed up.
+      const std::size_t components =
+          expect_matches_textbook({.neural = {.world = {.users = 8, .blocks = blocks},
+                                              .width = 20,
+                                              .depth = random ? 3U : 2U,
+                                              .biases = random},
+                                   .random = random});
+      EXPECT_GT(components, 1U);
+    }
+  }
+}
+
+TEST(NeuralLinear, ChoosesAsTheTextbookDoesWhenItLearnsOnline) {
+  for (const bool blocks : {false, true}) {
+    const std::size_t components = expect_matches_textbook(
+        {.neural = {.world = {.users = 8, .blocks = blocks}, .width = 20, .online = true}});
+    EXPECT_GT(components, 1U);
+  }
+}
+
+TEST(NeuralLinear, IsClubWhereTheNetworkNeverLearns) {
+  const World world{.users = 6};
+  ThreadPool threads(1);
+  const PolicySetup setup = cases::setup_of(world, threads);
+  const auto policy = neural_linear_policy().build(
+      {{"train_steps", "0"}, {"width", "12"}, {"alpha_2", "0.4"}}, setup);
+  PolicySetup on_hidden = setup;
+  on_hidden.inputs = 12;
+  const auto club = club_policy().build({{"alpha_2", "0.4"}}, on_hidden);
+  const NetworkShape shape{.inputs = world.inputs(), .width = 12};
+  const std::vector<float> network = random_network(shape, Initialisation::kPaper, setup.seed);
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    const OwnRound own = cases::draw_round(world, id);
+    Round seen = own.round;
+    std::vector<GradientFactors> factors(seen.arms.size());
+    for (std::size_t i = 0; i < seen.arms.size(); ++i) {
+      find_gradient(shape, network, own.round.arms[i].features, factors[i]);
+      seen.arms[i].features = {std::span(factors[i].activations).first(12), 0};
+    }
+    const std::vector<Score> scores = policy->scores(own.round);
+    const std::vector<Score> expected = club->scores(seen);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      ASSERT_NEAR(scores[i].value, expected[i].value, 1e-9) << id;
+      ASSERT_EQ(scores[i].cluster_size, expected[i].cluster_size) << id;
+    }
+    const std::size_t choice = index(policy->choose(own.round));
+    policy->learn(own.round.id, own.round.arms[choice], own.rewards[choice]);
+    club->learn(seen.id, seen.arms[choice], own.rewards[choice]);
+  }
+}
+
+TEST(NeuralLinear, UsersWithFewSamplesCostLittle) {
+  const World world{.features = 10, .users = 3};
+  ThreadPool threads(1);
+  PolicySetup setup = cases::setup_of(world, threads);
+  setup.users = 20'000;
+  const auto policy = neural_linear_policy().build({{"train_steps", "1"}}, setup);
+  const OwnRound own = cases::draw_round(world, 0);
+  const auto learn = [&](std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t user = first; user < first + count; ++user) {
+      policy->start(UserId{user}, {own.round.arms[user % 4].features, 1.0F});
+    }
+    return policy->memory_bytes();
+  };
+  const std::size_t before = learn(0, 100);
+  const std::size_t after = learn(100, 1000);
+  // 100 features and as many weights: 1.2 kB, and something for the lists. A whole regression would
+  // be 160 kB.
+  EXPECT_LE(after - before, std::size_t{1000} * 4000);
+}
+
+TEST(NeuralLinear, RegressionsThatWereOnlyLookedAtMakeRoom) {
+  const World world{.arms = 2, .users = 100};
+  ThreadPool threads(1);
+  const auto policy =
+      neural_linear_policy().build({{"alpha_2", "0"}, {"train_every", "100"}, {"train_steps", "1"}},
+                                   cases::setup_of(world, threads));
+  OwnRound own = cases::draw_round(world, 0);
+  const auto round_of = [&](std::uint32_t user) {
+    for (Arm& arm : own.round.arms) {
+      arm.user = UserId{user};
+    }
+    return own.round;
+  };
+  for (std::uint32_t user = 0; user < 100; ++user) {  // all edges go; then a training
+    policy->learn(RoundId{user}, round_of(user).arms[0], 1.0F);
+  }
+  const std::size_t before = policy->memory_bytes();
+  std::vector<double> values;
+  for (int times = 0; times < 2; ++times) {
+    for (std::uint32_t user = 0; user < 100; ++user) {
+      const std::vector<Score> scores = policy->scores(round_of(user));
+      EXPECT_EQ(scores[0].cluster_size, 1U);
+      values.push_back(scores[0].value);
+    }
+  }
+  EXPECT_LE(policy->memory_bytes(), before + std::size_t{70} * 170'000);
+  EXPECT_TRUE(std::equal(values.begin(), values.begin() + 100, values.begin() + 100));
+}
+
+TEST(NeuralLinear, AHistoryLimitBoundsItsMemory) {
+  const World world;
+  ThreadPool threads(1);
+  const auto policy =
+      neural_linear_policy().build({{"width", "8"}, {"history_limit", "20"}, {"train_steps", "20"}},
+                                   cases::setup_of(world, threads));
+  cases::Session session(world, cases::Arrival::kAtOnce);
+  session.play(*policy, 0, 300);
+  const std::size_t memory = policy->memory_bytes();
+  session.play(*policy, 300, 1500);
+  EXPECT_LE(policy->memory_bytes(), memory + 4096);
+}
+
+TEST(NeuralLinear, RefusesFeaturesTooLargeForTheNetwork) {
+  const World world;
+  ThreadPool threads(1);
+  const auto policy =
+      neural_linear_policy().build({{"width", "50"}}, cases::setup_of(world, threads));
+  OwnRound own = cases::draw_round(world, 4);
+  std::ranges::fill(own.features[1], 3e38F);
+  const std::string before = cases::saved(*policy);
+  expect_error(ErrorKind::kInput, "round 4, arm 1: the network's value is",
+               [&] { policy->choose(own.round); });
+  expect_error(ErrorKind::kInput, "feedback on round 4, arm 1: the network's value is",
+               [&] { policy->learn(RoundId{4}, own.round.arms[1], 1.0F); });
+  expect_error(ErrorKind::kInput, "start of user 2: the network's value is", [&] {
+    policy->start(UserId{2}, {own.round.arms[1].features, 1.0F});
+  });
+  EXPECT_TRUE(cases::saved(*policy) == before);
+}
+
+}  // namespace
+}  // namespace mcnb

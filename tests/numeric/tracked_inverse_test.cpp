@@ -1,0 +1,149 @@
+#include "mcnb/numeric/tracked_inverse.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <sstream>
+
+#include "tests/numeric/plain_network.h"
+
+namespace mcnb {
+namespace {
+
+using kernels::BlockRun;
+using kernels::BlockVector;
+
+// Z written out, beside the inverse that is tracked.
+class Pair {
+ public:
+  Pair(std::size_t size, double lambda)
+      : tracked(size, lambda),
+        z(lambda * Eigen::MatrixXd::Identity(static_cast<Eigen::Index>(size),
+                                             static_cast<Eigen::Index>(size))),
+        run_{0, tracked.padded_size() / kernels::kBlock} {}
+
+  BlockVector view(const AlignedDoubles& v) const { return {v.data(), {&run_, 1}}; }
+
+  AlignedDoubles draw(Rng& rng, double size, double zeros = 0.5) const {
+    AlignedDoubles v(tracked.padded_size());
+    for (std::size_t i = 0; i < tracked.size(); ++i) {
+      v[i] = rng.chance(zeros) ? 0.0 : size * rng.normal();
+    }
+    return v;
+  }
+
+  void add(const AlignedDoubles& v) {
+    tracked.add(threads, view(v));
+    z += dense(v) * dense(v).transpose();
+  }
+
+  double square(const AlignedDoubles& v) {
+    double square = 0.0;
+    const BlockVector one = view(v);
+    tracked.find_squares(threads, {&one, 1}, {&square, 1});
+    return square;
+  }
+
+  double expected_square(const AlignedDoubles& v) const {
+    return dense(v).dot(z.ldlt().solve(dense(v)));
+  }
+
+  ThreadPool threads{1};
+  TrackedInverse tracked;
+  Eigen::MatrixXd z;
+
+ private:
+  Eigen::Map<const Eigen::VectorXd> dense(const AlignedDoubles& v) const {
+    return {v.data(), static_cast<Eigen::Index>(tracked.size())};
+  }
+  BlockRun run_;
+};
+
+TEST(TrackedInverse, IsTheExplicitInverseAfterEveryOneOfManyUpdates) {
+  for (const double lambda : {1.0, 1e-3}) {
+    Rng rng(1, Stream::kTest);
+    Pair pair(34, lambda);
+    for (int i = 1; i <= 5000; ++i) {
+      pair.add(pair.draw(rng, 1.0));
+      if (i < 50 || i % 997 == 0) {
+        const AlignedDoubles v = pair.draw(rng, 1.0);
+        const double expected = pair.expected_square(v);
+        ASSERT_NEAR(pair.square(v), expected, 1e-10 * expected + 1e-14 / lambda) << i;
+      }
+    }
+    EXPECT_EQ(pair.tracked.repair_count(), 0U);
+  }
+}
+
+// Vectors so long that what the updates should leave of 1 / lambda in their directions is less than
+// its rounding.
+TEST(TrackedInverse, ComputesTheInverseAnewWhenItHasDrifted) {
+  Rng rng(2, Stream::kTest);
+  Pair pair(40, 1e-3);
+  std::vector<AlignedDoubles> added;
+  for (int i = 0; i < 48 * 5; ++i) {
+    added.push_back(pair.draw(rng, 1e7, 0.0));
+    pair.add(added.back());
+  }
+  EXPECT_GE(pair.tracked.repair_count(), 1U);
+  EXPECT_LE(pair.tracked.repair_count(), 6U);  // at most once in 40 additions
+  for (const AlignedDoubles& v : added) {
+    const double expected = pair.expected_square(v);
+    ASSERT_NEAR(pair.square(v), expected, 1e-6 * expected);
+  }
+}
+
+TEST(TrackedInverse, NeverGivesASquareBelowZeroOrNoNumber) {
+  Rng rng(3, Stream::kTest);
+  Pair pair(12, 1e-6);
+  for (int i = 0; i < 300; ++i) {
+    const AlignedDoubles v = pair.draw(rng, std::pow(10.0, rng.uniform() * 16.0 - 4.0));
+    pair.add(v);
+    const double square = pair.square(v);
+    ASSERT_TRUE(square >= 0.0 && std::isfinite(square)) << i;
+  }
+}
+
+std::string saved(const TrackedInverse& tracked) {
+  std::ostringstream out;
+  StateWriter writer(out, "state", {.kind = "test"});
+  tracked.save(writer);
+  writer.finish();
+  return out.str();
+}
+
+void load(TrackedInverse& tracked, const std::string& state) {
+  std::istringstream in(state);
+  StateReader reader(in, "state", {.kind = "test"});
+  tracked.load(reader);
+  reader.finish();
+}
+
+TEST(TrackedInverse, GoesOnToTheBitAfterSaveAndLoad) {
+  Rng rng(4, Stream::kTest);
+  Pair pair(34, 0.5);
+  auto copy = std::make_unique<Pair>(34, 0.5);
+  for (int i = 0; i < 60; ++i) {
+    const AlignedDoubles v = pair.draw(rng, 1.0);
+    pair.add(v);
+    copy->add(v);
+    ASSERT_EQ(pair.square(v), copy->square(v));
+    const std::string state = saved(copy->tracked);
+    copy = std::make_unique<Pair>(34, 0.5);
+    load(copy->tracked, state);
+    ASSERT_TRUE(saved(pair.tracked) == state) << i;
+  }
+}
+
+TEST(TrackedInverse, RefusesAStateOfAnotherSize) {
+  Rng rng(5, Stream::kTest);
+  Pair pair(16, 1.0);
+  pair.add(pair.draw(rng, 1.0));
+  for (const std::size_t size : {8U, 24U}) {
+    TrackedInverse other(size, 1.0);
+    EXPECT_THROW(load(other, saved(pair.tracked)), Error);
+  }
+}
+
+}  // namespace
+}  // namespace mcnb

@@ -15,6 +15,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
+#include "mcnb/cli/data_folders.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/experiment.h"
 #include "mcnb/experiment/plot.h"
@@ -35,6 +36,7 @@ struct RunFlags {
   std::vector<std::string> settings;          // of the environment
   std::map<std::string, std::string> values;  // of ExperimentOptions
   std::string output = "results/run";
+  std::string data;
   bool fresh = false;
 };
 
@@ -146,22 +148,11 @@ class ProgressDisplay {
   std::thread thread_;
 };
 
-EnvironmentSpec read_environment(const RunFlags& flags) {
-  EnvironmentSpec spec{.name = flags.environment, .options = {}};
-  for (const std::string& setting : flags.settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      refuse_option("set", "name=value", setting);
-    }
-    spec.options[setting.substr(0, equals)] = setting.substr(equals + 1);
-  }
-  return spec;
-}
-
 Experiment read_experiment(const RunFlags& flags) {
-  Experiment experiment{.environment = read_environment(flags),
-                        .policies = parse_policies(flags.policies),
-                        .options = {}};
+  Experiment experiment{
+      .environment = read_environment(flags.environment, flags.settings, flags.data),
+      .policies = parse_policies(flags.policies),
+      .options = {}};
   for (const auto& [name, text] : flags.values) {
     if (!text.empty()) {
       experiment_option_table().set(experiment.options, name, text);
@@ -240,6 +231,8 @@ void add_run_command(CLI::App& app) {
     command->add_option(flag_name(option.name), flags->values[option.name],
                         fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
   }
+  command->add_option("--data", flags->data,
+                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   command->footer(

@@ -36,7 +36,7 @@ struct SamplesSet {
 class DataSource {
  public:
   struct Settings {
-    std::filesystem::path folder;  // where data sets are, for those who look for their files
+    std::vector<std::filesystem::path> folders;  // where data sets are, the first one first
     // Where prepared data is kept between runs, made if need be; empty: nowhere. Files that do not
     // match their sources, or are damaged, are made anew.
     std::filesystem::path prepared;
@@ -44,7 +44,7 @@ class DataSource {
   };
   explicit DataSource(Settings settings);
 
-  const std::filesystem::path& folder() const { return settings_.folder; }
+  const std::vector<std::filesystem::path>& folders() const { return settings_.folders; }
 
   // Throw what the reader throws, and as the functions do that prepare the data.
   std::shared_ptr<const RecommendationData> recommendation(const RatingsSet& set,

@@ -98,24 +98,30 @@ inline OwnRound draw_start(const World& world) {
 }
 
 inline constexpr std::size_t kUserFeatures = 2;
+inline constexpr std::size_t kMostUsersWithFeatures = 1000;
 
-// What users look like, as many as are asked for.
+// What users look like, user by user.
 inline std::span<const float> user_features(std::size_t users) {
   static const std::vector<float> all = [] {
     Rng rng(1, Stream::kTest, 3);
-    return plain::draw(rng, 100 * kUserFeatures);
+    return plain::draw(rng, kMostUsersWithFeatures * kUserFeatures,
+                       static_cast<double>(kMostUsersWithFeatures));
   }();
   return std::span(all).first(users * kUserFeatures);
 }
 
+// Where users are not too many, they have features.
 inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
-  return {.inputs = world.inputs(),
-          .users = world.users,
-          .seed = 7,
-          .threads = &threads,
-          .user_features = user_features(world.users),
-          .user_feature_count = kUserFeatures,
-          .block_length = world.blocks ? world.features : 0};
+  PolicySetup setup{.inputs = world.inputs(),
+                    .users = world.users,
+                    .seed = 7,
+                    .threads = &threads,
+                    .block_length = world.blocks ? world.features : 0};
+  if (world.users <= kMostUsersWithFeatures) {
+    setup.user_features = user_features(world.users);
+    setup.user_feature_count = kUserFeatures;
+  }
+  return setup;
 }
 
 // When rewards come back.

@@ -31,7 +31,7 @@ SyntheticOptions world_options(std::uint64_t users) {
   chosen.items = 0;
   chosen.reward = RewardShape::kLinear;
   chosen.gap = 0.0;
-  chosen.noise = RewardNoise::kBernoulli;
+  chosen.noise = RewardNoise::kGaussian;
   return chosen;
 }
 
@@ -161,7 +161,9 @@ void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& t
   fmt::print(stderr, "timing the NumPy and PyTorch scripts ...\n");
   Table table({"script", "users", "rounds", "seconds for 10000", "mcnb", "mcnb faster"});
   for (const PeerRow& row :
-       run_peer(python, "policies.py", {"--users", std::to_string(options.peer_users)},
+       run_peer(python, "policies.py",
+                {"--users", std::to_string(options.peer_users), "--threads",
+                 std::to_string(options.threads)},
                 {"policy", "users", "rounds_measured"}, {"extrapolated_seconds_T10000"})) {
     const std::string& name = row.texts.at("policy");
     const double theirs = row.numbers.at("extrapolated_seconds_T10000");

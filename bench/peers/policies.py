@@ -6,7 +6,7 @@ into array operations. NeuUCB-ONE with the diagonal and with the whole Z, each a
 (automatic differentiation arm by arm, torch.optim.Adam sample by sample), and the whole Z also
 with all arms in one product and gradients by hand.
 
-The world: unit vectors, users in five groups, rewards 1 with probability (1 + a.x) / 2.
+The world: unit vectors, users in five groups, rewards (1 + a.x) / 2 with normal noise.
 Rounds are timed without the world. Trainings of the neural ones come as in mcnb (190 in 10,000
 rounds, at most 1,500 steps each); decisions and trainings are timed apart and put together for
 10,000 rounds. CSV on stdout, messages on stderr.
@@ -44,8 +44,8 @@ class World:
         return int(self.random.integers(self.users)), self.unit(ARMS)
 
     def reward(self, user, x):
-        chance = (1 + float(self.directions[user % GROUPS] @ x)) / 2
-        return float(self.random.random() < chance)
+        expected = (1 + float(self.directions[user % GROUPS] @ x)) / 2
+        return min(1.0, max(0.0, expected + 0.1 * self.random.normal()))
 
 
 def width_of(count):

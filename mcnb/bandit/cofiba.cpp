@@ -30,7 +30,7 @@ OptionTable<CofibaOptions> option_table() {
       .number("alpha_2", &CofibaOptions::alpha_2, {0.0, 1e6},
               "the same when users are compared, as a multiple of alpha")
       .choice("items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
-              "what stands for an item: its id where there are at most 1,000, or always groups")
+              "what stands for an item: its id where all are below 1,000, or always groups")
       .count("item_groups", &CofibaOptions::item_groups, {1, 200},
              "groups of items with like features, at most");
   return table;

@@ -23,7 +23,12 @@ class Concatenation {
         block_(setup.block_length > 0 ? setup.block_length : setup.inputs),
         users_(setup.user_features.begin(), setup.user_features.end()) {
     if (count_ == 0 || users_.size() != setup.users * count_) {
-      throw Error(ErrorKind::kUsage, "expected features of the users, got none");
+      throw Error(
+          ErrorKind::kUsage,
+          count_ == 0
+              ? std::string("expected features of the users, got none")
+              : fmt::format("expected features of the users, {} of each of {}, got {} in all",
+                            count_, setup.users, users_.size()));
     }
     if (!std::ranges::all_of(users_, [](float value) { return std::isfinite(value); })) {
       throw Error(ErrorKind::kUsage, "expected features of the users that are finite");

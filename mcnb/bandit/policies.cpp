@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "mcnb/bandit/policy_kinds.h"
@@ -64,6 +65,15 @@ auto naming(const PolicyKind& kind, Action action) {
   }
 }
 
+// Tells other features of the users apart (FNV-1a over their bits).
+std::string checksum_text(std::span<const float> values) {
+  std::uint64_t sum = 0xcbf29ce484222325ULL;
+  for (const float value : values) {
+    sum = (sum ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3ULL;
+  }
+  return fmt::format("{:016x}", sum);
+}
+
 // All that a saved state depends on, by name: what a load has to agree with. Options count with the
 // values they have, however they got them.
 std::map<std::string, std::string> identity(const PolicySpec& spec, const PolicySetup& setup) {
@@ -75,6 +85,7 @@ std::map<std::string, std::string> identity(const PolicySpec& spec, const Policy
   all["inputs"] = std::to_string(setup.inputs);
   all["users at the start"] = std::to_string(setup.users);
   all["features of a user"] = std::to_string(setup.user_feature_count);
+  all["what users look like"] = checksum_text(setup.user_features);
   all["features of a block"] = std::to_string(setup.block_length);
   all["seed"] = std::to_string(setup.seed);
   return all;

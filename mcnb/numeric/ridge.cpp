@@ -11,6 +11,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/numeric/matrix_kernels.h"
 
 namespace mcnb {
 namespace {
@@ -46,6 +47,27 @@ class WorkVectors {
 
 void copy(std::span<const float> x, WorkVectors::Vector& to) {
   to = Eigen::Map<const Eigen::VectorXf>(x.data(), to.size()).cast<double>();
+}
+
+// product = A v, A symmetric.
+void multiply(const Eigen::MatrixXd& a, const double* v, double* product) {
+  const auto n = static_cast<std::size_t>(a.rows());
+  if (n <= kernels::kSmallMatrix) {
+    kernels::multiply_small(a.data(), n, v, product);
+  } else {
+    Eigen::Map<Eigen::VectorXd>(product, a.rows()).noalias() =
+        a * Eigen::Map<const Eigen::VectorXd>(v, a.rows());
+  }
+}
+
+// A += factor u u^T.
+void add_outer(Eigen::MatrixXd& a, const WorkVectors::Vector& u, double factor) {
+  const auto n = static_cast<std::size_t>(a.rows());
+  if (n <= kernels::kSmallMatrix) {
+    kernels::add_outer_small(a.data(), n, u.data(), factor);
+  } else {
+    a.noalias() += (factor * u) * u.transpose();
+  }
 }
 
 }  // namespace
@@ -88,16 +110,16 @@ void RidgeState::add(std::span<const float> x, double reward) {
   WorkVectors::Vector v = work.vector(0);
   WorkVectors::Vector u = work.vector(1);
   copy(x, v);
-  u.noalias() = inverse_ * v;
-  inverse_.noalias() -= (u / (1.0 + v.dot(u))) * u.transpose();
-  m_.noalias() += v * v.transpose();
+  multiply(inverse_, v.data(), u.data());
+  add_outer(inverse_, u, -1.0 / (1.0 + v.dot(u)));
+  add_outer(m_, v, 1.0);
   b_ += reward * v;
   ++samples_;
   // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
   // the inverse has just changed.
   WorkVectors::Vector back = work.vector(2);
-  u.noalias() = inverse_ * v;
-  back.noalias() = m_ * u;
+  multiply(inverse_, v.data(), u.data());
+  multiply(m_, u.data(), back.data());
   const double drift = (back - v).norm();
   // At most once in d samples, so that repairs never cost more than the updates; where M is so
   // badly conditioned that a fresh inverse is no better, they would come every time.
@@ -107,7 +129,7 @@ void RidgeState::add(std::span<const float> x, double reward) {
     ++repairs_;
     since_repair_ = 0;
   }
-  w_.noalias() = inverse_ * b_;
+  multiply(inverse_, b_.data(), w_.data());
 }
 
 void RidgeState::add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum,
@@ -184,7 +206,7 @@ RidgePrediction RidgeState::predict(std::span<const float> x) const {
   WorkVectors::Vector v = work.vector(0);
   WorkVectors::Vector u = work.vector(1);
   copy(x, v);
-  u.noalias() = inverse_ * v;
+  multiply(inverse_, v.data(), u.data());
   return {v.dot(w_), std::sqrt(std::max(0.0, v.dot(u)))};
 }
 

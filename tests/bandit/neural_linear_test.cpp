@@ -141,7 +141,7 @@ std::size_t expect_matches_textbook(const Case& what) {
   const PolicySetup setup = cases::setup_of(world, threads);
   const auto policy = neural_linear_policy().build(what.options(), setup);
   TextbookNeuralLinear textbook(what, setup);
-  textbook::expect_matches(*policy, textbook, world);
+  textbook::expect_matches(*policy, textbook, world, 520);
   OwnRound own = cases::draw_round(world, 5000);
   for (std::uint32_t user = 0; user < world.users; ++user) {
     Arm& arm = own.round.arms[0];

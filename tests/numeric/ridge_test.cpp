@@ -6,6 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "mcnb/numeric/kernels.h"
+#include "mcnb/numeric/matrix_kernels.h"
 #include "tests/numeric/plain_network.h"
 
 namespace mcnb {
@@ -460,6 +462,38 @@ TEST(Ridge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     Fields fields;
     fields.numbers[i] = i % 2 == 0 ? std::nan("") : HUGE_VAL;
     expect_error(ErrorKind::kCorrupt, "not finite", [&] { load_fields(fields); });
+  }
+}
+
+// ---- the kernels of small states
+
+TEST(Ridge, SmallMatricesAreMultipliedAndUpdatedLikeThePlainLoops) {
+  for (const std::string& target : kernels::simd_targets()) {
+    const plain::SimdTargetInScope scope(target);
+    for (Eigen::Index n = 1; n <= static_cast<Eigen::Index>(kernels::kSmallMatrix); ++n) {
+      Rng rng(1, Stream::kTest, static_cast<std::uint64_t>(n));
+      Eigen::MatrixXd a(n, n);
+      Eigen::VectorXd x(n);
+      for (Eigen::Index i = 0; i < n; ++i) {
+        x[i] = rng.normal();
+        for (Eigen::Index j = 0; j < n; ++j) {
+          a(i, j) = rng.normal();
+        }
+      }
+      Eigen::VectorXd product = Eigen::VectorXd::Constant(n + 1, 42.0);
+      kernels::multiply_small(a.data(), static_cast<std::size_t>(n), x.data(), product.data());
+      Eigen::MatrixXd moved = a;
+      kernels::add_outer_small(moved.data(), static_cast<std::size_t>(n), x.data(), -0.5);
+      for (Eigen::Index i = 0; i < n; ++i) {
+        double sum = 0.0;
+        for (Eigen::Index j = 0; j < n; ++j) {
+          sum += a(i, j) * x[j];
+          EXPECT_NEAR(moved(i, j), a(i, j) - 0.5 * x[i] * x[j], 1e-14) << target << " " << n;
+        }
+        EXPECT_NEAR(product[i], sum, 1e-12) << target << " " << n;
+      }
+      EXPECT_EQ(product[n], 42.0) << target << " " << n;
+    }
   }
 }
 

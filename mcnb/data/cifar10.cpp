@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <system_error>
 
 #include "mcnb/base/error.h"
 #include "mcnb/data/binary_reader.h"
@@ -84,9 +85,10 @@ Samples read_cifar10(const std::filesystem::path& folder) {
     const std::filesystem::path plain = folder / file;
     std::filesystem::path compressed = plain;
     compressed += ".gz";
-    if (std::filesystem::exists(plain)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(plain, ignored)) {
       batches.push_back(read_cifar10_batch(Input::file(plain), names));
-    } else if (std::filesystem::exists(compressed)) {
+    } else if (std::filesystem::exists(compressed, ignored)) {
       batches.push_back(read_cifar10_batch(Input::file(compressed), names));
     } else {
       missing.skip("batches that are not there", plain.string());

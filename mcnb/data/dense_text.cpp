@@ -77,8 +77,8 @@ Samples read_dense_text(TextReader& text, const DenseLayout& layout) {
   samples.dimension = layout.columns - 1;
   std::vector<std::uint32_t> labels;
   text.for_each_part([&] { return DensePart(names, layout); },
-                     [&](std::span<const DensePart> parts) {
-                       for (const DensePart& part : parts) {
+                     [&](std::span<DensePart> parts) {
+                       for (DensePart& part : parts) {
                          make_room(samples.values, part.values.size(), text.expected_growth());
                          samples.values.insert(samples.values.end(), part.values.begin(),
                                                part.values.end());

@@ -74,7 +74,7 @@ Ratings read_edge_list(const Input& input, ThreadPool& threads) {
   std::vector<std::uint32_t> ends;
   text.for_each_part([&] { return EdgePart(names); },
                      [&](std::span<EdgePart> parts) {
-                       for (const EdgePart& part : parts) {
+                       for (EdgePart& part : parts) {
                          part.nodes.settle(names, ends);
                        }
                        if (ends.size() >= kMostEnds) {

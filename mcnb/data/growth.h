@@ -10,6 +10,10 @@ namespace mcnb {
 // Growth that a guess or a file's header may ask for at once, lest a wrong one take all memory.
 inline constexpr double kMostGrowth = 8.0;
 
+// Tells the system to back memory that is about to be filled by large pages, where it can: filling
+// it is then much cheaper. Only a hint.
+void prefer_large_pages(void* memory, std::size_t bytes);
+
 // Room for `added` more values in a column that is expected to become `growth` times as long as it
 // is then, so that it seldom moves.
 template <class T>
@@ -18,6 +22,8 @@ void make_room(std::vector<T>& column, std::size_t added, double growth) {
   if (needed > column.capacity()) {
     const double expected = static_cast<double>(needed) * std::clamp(growth, 1.0, kMostGrowth);
     column.reserve(std::max(static_cast<std::size_t>(expected), needed));
+    prefer_large_pages(column.data() + column.size(),
+                       (column.capacity() - column.size()) * sizeof(T));
   }
 }
 

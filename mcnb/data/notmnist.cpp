@@ -4,6 +4,7 @@
 #include <fstream>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <tuple>
 
 #include "mcnb/base/error.h"
@@ -150,7 +151,8 @@ Samples read_notmnist_archive(const Input& archive, ThreadPool& threads) {
 }
 
 Samples read_notmnist(const std::filesystem::path& folder_or_archive, ThreadPool& threads) {
-  if (!fs::is_directory(folder_or_archive)) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder_or_archive, ignored)) {
     return read_notmnist_archive(Input::file(folder_or_archive), threads);
   }
   try {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -60,11 +61,14 @@ std::uint32_t NumberColumn::fresh_number(std::string_view field, std::string_vie
   return kNew | fresh_.add(key);
 }
 
-void NumberColumn::settle(NameTable& known, std::vector<std::uint32_t>& column) const {
+void NumberColumn::settle(NameTable& known, std::vector<std::uint32_t>& column) {
   const std::vector<std::uint32_t> settled = known.add_all(fresh_);
-  for (const std::uint32_t number : numbers_) {
-    column.push_back((number & kNew) == 0 ? number : settled[number ^ kNew]);
+  for (std::uint32_t& number : numbers_) {
+    if ((number & kNew) != 0) {
+      number = settled[number ^ kNew];
+    }
   }
+  column.insert(column.end(), numbers_.begin(), numbers_.end());
 }
 
 void NumberColumn::reset() {
@@ -80,7 +84,7 @@ void RatingPart::reset() {
   values.clear();
 }
 
-void RatingRows::merge(const std::vector<std::reference_wrapper<const RatingPart>>& parts) {
+void RatingRows::merge(const std::vector<std::reference_wrapper<RatingPart>>& parts) {
   std::size_t added = 0;
   for (const RatingPart& part : parts) {
     added += part.values.size();
@@ -90,24 +94,28 @@ void RatingRows::merge(const std::vector<std::reference_wrapper<const RatingPart
                 fmt::format("{}: more than {} ratings", text_.name(), kDropped - 1));
   }
   const double growth = text_.expected_growth();
-  threads_.parallel_for(3, 1, [&](std::size_t begin, std::size_t end) {
+  const auto add_users = [&] {
+    make_room(ratings_.users, added, growth);
+    for (RatingPart& part : parts) {
+      part.users.settle(users_, ratings_.users);
+    }
+  };
+  const auto add_items = [&] {
+    make_room(ratings_.items, added, growth);
+    for (RatingPart& part : parts) {
+      part.items.settle(items_, ratings_.items);
+    }
+  };
+  const auto add_values = [&] {
+    make_room(ratings_.values, added, growth);
+    for (const RatingPart& part : parts) {
+      ratings_.values.insert(ratings_.values.end(), part.values.begin(), part.values.end());
+    }
+  };
+  const std::array<std::function<void()>, 3> columns = {add_users, add_items, add_values};
+  threads_.parallel_for(columns.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t column = begin; column < end; ++column) {
-      if (column == 0) {
-        make_room(ratings_.users, added, growth);
-      } else if (column == 1) {
-        make_room(ratings_.items, added, growth);
-      } else {
-        make_room(ratings_.values, added, growth);
-      }
-      for (const RatingPart& part : parts) {
-        if (column == 0) {
-          part.users.settle(users_, ratings_.users);
-        } else if (column == 1) {
-          part.items.settle(items_, ratings_.items);
-        } else {
-          ratings_.values.insert(ratings_.values.end(), part.values.begin(), part.values.end());
-        }
-      }
+      columns[column]();
     }
   });
 }

@@ -32,8 +32,8 @@ class NumberColumn {
   }
 
   // Adds the new names to the known ones, and the numbers, which are now those of `known`, to the
-  // end of a column.
-  void settle(NameTable& known, std::vector<std::uint32_t>& column) const;
+  // end of a column. Once, until reset.
+  void settle(NameTable& known, std::vector<std::uint32_t>& column);
 
   void reset();
 
@@ -73,7 +73,7 @@ class RatingRows {
  private:
   friend struct RatingPart;
 
-  void merge(const std::vector<std::reference_wrapper<const RatingPart>>& parts);
+  void merge(const std::vector<std::reference_wrapper<RatingPart>>& parts);
 
   TextReader& text_;
   ThreadPool& threads_;

@@ -69,13 +69,19 @@ class Club final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
+    // Most rounds are for one user, who is looked up once.
+    const UserId usual = round.arms.front().user;
+    const auto& usual_state = clusters_.state(usual);
+    const std::size_t usual_size = clusters_.graph().size(usual);
     return score_arms(round, threads_, [&](const Arm& arm) {
-      const RidgePrediction said = users_.predict(clusters_.state(arm.user), arm.features);
+      const bool same = arm.user == usual;
+      const RidgePrediction said =
+          users_.predict(same ? usual_state : clusters_.state(arm.user), arm.features);
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
                    .estimate = said.estimate,
                    .meta_bonus = bonus,
-                   .cluster_size = clusters_.graph().size(arm.user)};
+                   .cluster_size = same ? usual_size : clusters_.graph().size(arm.user)};
     });
   }
 

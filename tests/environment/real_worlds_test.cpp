@@ -68,8 +68,8 @@ void expect_random_regret(Environment& world, double expected) {
 
 using Choices = std::vector<const char*>;
 
-void expect_played(DataSource& source, const RatingsSet& set, const Choices& protocols,
-                   const Choices& features) {
+void expect_played(DataSource& source, const RatingsSet& set, std::uint64_t users,
+                   const Choices& protocols, const Choices& features) {
   for (const char* protocol : protocols) {
     for (const char* svd : {"all", "held-out"}) {
       for (const char* look : features) {
@@ -77,9 +77,10 @@ void expect_played(DataSource& source, const RatingsSet& set, const Choices& pro
         RecommendationOptions options;
         recommendation_option_table().set_all(
             options, {{"protocol", protocol}, {"svd", svd}, {"features", look}});
+        options.users = users;
         const auto world = make_recommendation_world(source, set, options, 1);
-        EXPECT_GT(world->user_count(), 40U);
-        EXPECT_LE(world->user_count(), 50U);
+        EXPECT_GE(world->user_count(), users - users / 5);
+        EXPECT_LE(world->user_count(), users);
         EXPECT_EQ(world->start_data().size(), world->user_count());
         expect_random_regret(*world, 0.9);
       }
@@ -110,7 +111,7 @@ TEST(RealWorlds, MovielensSmall) {
   const auto notebook = source.recommendation(set, {.protocol = Protocol::kNotebook});
   EXPECT_EQ(notebook->liked.items.size(), 21762U);
   EXPECT_EQ(notebook->not_liked.items.size(), 5972U);
-  expect_played(source, set, {"text", "notebook"}, {"item", "item+user"});
+  expect_played(source, set, 50, {"text", "notebook"}, {"item", "item+user"});
   // Up to as many users as the data has.
   const auto pool = source.user_pool(set, {}, 610);
   EXPECT_EQ(pool->found, 610U);
@@ -126,7 +127,7 @@ TEST(RealWorlds, Yelp) {
   EXPECT_EQ(data->counts.kept_users, 10'000U);
   EXPECT_EQ(data->counts.kept_items, 10'000U);
   EXPECT_LT(data->counts.kept_ratings, data->counts.ratings);
-  expect_played(source, set, {"text"}, {"item"});
+  expect_played(source, set, 5, {"text"}, {"item"});
 }
 
 TEST(RealWorlds, Facebook) {
@@ -139,7 +140,7 @@ TEST(RealWorlds, Facebook) {
   EXPECT_EQ(data->item_count(), 4039U);
   EXPECT_EQ(data->liked.items.size(), 2U * 88'234U);
   EXPECT_EQ(data->not_liked.items.size(), 4U * 88'234U);
-  expect_played(source, set, {"text", "notebook"}, {"auto"});
+  expect_played(source, set, 10, {"text", "notebook"}, {"auto"});
 }
 
 TEST(RealWorlds, MnistAndNotmnist) {

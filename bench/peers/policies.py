@@ -19,13 +19,13 @@ import time
 
 import numpy as np
 import torch
-from torch import nn
 
 import common
+from experiments import Network, replay, trainings
 
-FEATURES, ARMS, WIDTH, GROUPS, HORIZON = 10, 10, 100, 5, 10000
+FEATURES, ARMS, GROUPS, HORIZON = 10, 10, 5, 10000
 LAMBDA, ALPHA, ALPHA_2 = 1.0, 0.1, 1.0
-STEPS, RATE, LOSS_ENOUGH = 1500, 1e-3, 1e-3
+STEPS = 1500
 
 
 class World:
@@ -162,20 +162,6 @@ class ClubInArrays(Club):
             self.split(user)
 
 
-class Network(nn.Module):
-    """f(x) = w2 . relu(W1 x), no biases."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = nn.Linear(FEATURES, WIDTH, bias=False)
-        self.last = nn.Linear(WIDTH, 1, bias=False)
-        nn.init.normal_(self.first.weight, std=math.sqrt(2 / WIDTH))
-        nn.init.normal_(self.last.weight, std=math.sqrt(1 / WIDTH))
-
-    def forward(self, x):
-        return self.last(torch.relu(self.first(x))).squeeze(-1)
-
-
 class NeuUcb:
     """NeuUCB-ONE; `whole`: the inverse of Z, followed by rank-one updates, else its diagonal."""
 
@@ -215,24 +201,7 @@ class NeuUcb:
 
     def train(self):
         """Single-sample Adam steps over shuffled epochs; fresh optimiser state."""
-        optimiser = torch.optim.Adam(self.net.parameters(), lr=RATE)
-        steps = 0
-        while steps < STEPS:
-            total = 0.0
-            seen = 0
-            for x, r in random.sample(self.history, len(self.history)):
-                optimiser.zero_grad(set_to_none=True)
-                loss = (self.net(x) - r) ** 2 / 2
-                loss.backward()
-                optimiser.step()
-                total += loss.item()
-                seen += 1
-                steps += 1
-                if steps == STEPS:
-                    break
-            if total / seen <= LOSS_ENOUGH:
-                break
-        return steps
+        return replay(self.net, self.history, STEPS)
 
 
 class NeuUcbTogether(NeuUcb):
@@ -278,11 +247,6 @@ def check():
         one.learn(user, x[arm], 1.0)
         together.learn(user, x[arm], 1.0)
     assert torch.allclose(one.z, together.z, atol=1e-5)
-
-
-def trainings(horizon):
-    """How many trainings the schedule has until the horizon."""
-    return sum(1 for t in range(1, horizon + 1) if t % (10 if t <= 1000 else 100) == 0)
 
 
 def measure(name, users, policy, seconds):

@@ -11,11 +11,12 @@ target_compile_options(mcnb_options INTERFACE
 target_compile_definitions(mcnb_options INTERFACE MCNB_VERSION="${PROJECT_VERSION}")
 
 # Members left out of a designated initializer are meant to have their defaults, and g++ 12 wrongly
-# finds overlaps (-Wrestrict) where a literal is joined to a string.
+# finds overlaps (-Wrestrict) and overruns where a literal is joined to a string.
 target_compile_options(mcnb_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wcast-qual -Wcast-align
   -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wformat=2 -Wundef
-  -Wno-missing-field-initializers -Wno-restrict)
+  -Wno-missing-field-initializers -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+  -Wno-array-bounds)
 if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR)
   set(CMAKE_COMPILE_WARNING_AS_ERROR ${PROJECT_IS_TOP_LEVEL})
 endif()

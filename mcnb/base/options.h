@@ -19,6 +19,8 @@ struct OptionHelp {
   std::string help;
   std::string expected;  // "a number in (0, 1)"
   std::string standard;  // its value where nothing is said
+
+  bool operator==(const OptionHelp&) const = default;
 };
 
 // A range of numbers, with open or closed ends.
@@ -67,6 +69,15 @@ class OptionTable {
         {name, std::move(help), "yes or no", {}},
         [=](Struct& s, const std::string& text) { s.*member = parse_switch(name, text); },
         [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
+  }
+
+  // Any text; `expected` says what it means ("a column's name").
+  OptionTable& text(std::string name, std::string Struct::*member, std::string expected,
+                    std::string help) {
+    return add(
+        {std::move(name), std::move(help), std::move(expected), {}},
+        [=](Struct& s, const std::string& given) { s.*member = given; },
+        [=](const Struct& s) { return s.*member; });
   }
 
   template <class Enum>

@@ -84,11 +84,11 @@ void add_count(Table& table, const std::string& what, const std::optional<std::u
   }
   std::string verdict = "not published";
   if (found && published) {
-    verdict = *found == *published ? "as published"
-              : *found < *published
-                  ? fmt::format("a part: {:.1f} %", 100.0 * static_cast<double>(*found) /
-                                                        static_cast<double>(*published))
-                  : "more than published";
+    const double share = 100.0 * static_cast<double>(*found) / static_cast<double>(*published);
+    verdict = *found == *published  ? "as published"
+              : *found > *published ? "more than published"
+              : share < 99.0        ? fmt::format("a part: {:.1f} %", share)
+                                    : fmt::format("{} fewer", *published - *found);
   }
   table.add_row({what, count_text(found), count_text(published), verdict});
 }

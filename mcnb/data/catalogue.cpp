@@ -270,7 +270,7 @@ std::vector<DataSet> make_data_sets() {
                  .folders = {"notmnist", "notMNIST_small"},
                  .files = {{{"train-images-idx3-ubyte", "notMNIST_small.tar", "notMNIST_small"}},
                            {{"train-labels-idx1-ubyte"}, false}},
-                 .published = {.rows = 18'724, .classes = 10},
+                 .published = {.rows = 18'726, .classes = 10},
                  .downloads = {{"http://yaroslavvb.com/upload/notMNIST/notMNIST_small.tar.gz",
                                 "notMNIST_small.tar.gz",
                                 {},

@@ -79,7 +79,7 @@ struct Vectors {
 
 Vectors dense_svd(const SparseMatrix& matrix) {
   const MatrixXd dense = MatrixXd(matrix.cast<double>());
-  const Eigen::BDCSVD<MatrixXd> svd(dense, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Eigen::JacobiSVD<MatrixXd> svd(dense, Eigen::ComputeThinU | Eigen::ComputeThinV);
   return {svd.singularValues(), svd.matrixU(), svd.matrixV()};
 }
 

@@ -71,7 +71,7 @@ fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& rec
 std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
     const RatingsSet& set, const RecommendationRecipe& recipe) {
   check(recipe.kind == set.kind, "the recipe is for ratings of this kind");
-  const Provenance made_from{set.files, recipe_text(recipe)};
+  const Provenance made_from{set.files, recipe_text(recipe) + set.reading};
   return share(recommendation_, key_of(set.files, made_from.recipe), [&] {
     const fs::path path = prepared_file(set, made_from.recipe, "ratings");
     auto data = load_if_good(
@@ -96,7 +96,8 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
                                                       const RecommendationRecipe& recipe,
                                                       std::uint64_t users) {
   const std::lock_guard lock(mutex_);
-  const Provenance made_from{set.files, fmt::format("{} users={}", recipe_text(recipe), users)};
+  const Provenance made_from{set.files,
+                             fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users)};
   return share(pools_, key_of(set.files, made_from.recipe), [&] {
     const std::shared_ptr<const RecommendationData> data = find_recommendation(set, recipe);
     const fs::path path = prepared_file(set, made_from.recipe, "users");
@@ -114,7 +115,7 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
 
 std::shared_ptr<const ClassificationData> DataSource::classification(const SamplesSet& set) {
   const std::lock_guard lock(mutex_);
-  return share(classification_, key_of(set.files, set.name),
+  return share(classification_, key_of(set.files, set.name + set.reading),
                [&] { return prepare_classification(set.read(threads_)); });
 }
 

@@ -132,78 +132,118 @@ Entry recommendation(const DataSet& set) {
           }};
 }
 
-// Your own data: the options of a data set, and the file.
-const OptionHelp kFile{"file", "the file with the data", "a path", ""};
+// Your own data: the options of a data set, the file, and how to read it.
+struct OwnRatings {
+  std::string file;
+  std::string user_column;
+  std::string item_column;
+  std::string rating_column;
+  char separator = ',';
+  RecommendationOptions world;
+};
 
-std::string own_file(const OptionValues& values) {
-  const auto found = values.find(kFile.name);
-  if (found == values.end() || found->second.empty()) {
-    refuse_option(kFile.name, kFile.expected, "");
+struct OwnSamples {
+  std::string file;
+  std::string label_column;
+  char separator = ',';
+  ClassificationOptions world;
+};
+
+const std::string kColumn = "a column's name";
+const std::vector<std::pair<std::string, char>> kSeparators{
+    {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}};
+
+const OptionTable<OwnRatings>& own_ratings_table() {
+  static const OptionTable<OwnRatings> table = [] {
+    OptionTable<OwnRatings> made;
+    made.text("file", &OwnRatings::file, "a path", "the CSV, plain or gzip; must be given")
+        .text("user_column", &OwnRatings::user_column, kColumn,
+              "empty: the one with a usual name, else the first")
+        .text("item_column", &OwnRatings::item_column, kColumn,
+              "empty: the one with a usual name, else the second")
+        .text("rating_column", &OwnRatings::rating_column, kColumn,
+              "empty: the one with a usual name, else the third")
+        .choice("separator", &OwnRatings::separator, {kSeparators.begin(), kSeparators.end() - 1},
+                "between columns")
+        .part(&OwnRatings::world, recommendation_option_table());
+    return made;
+  }();
+  return table;
+}
+
+const OptionTable<OwnSamples>& own_samples_table() {
+  static const OptionTable<OwnSamples> table = [] {
+    OptionTable<OwnSamples> made;
+    made.text("file", &OwnSamples::file, "a path", "a CSV, plain or gzip, or .npy; must be given")
+        .text("label_column", &OwnSamples::label_column, kColumn, "of a CSV; empty: the last")
+        .choice("separator", &OwnSamples::separator, kSeparators, "between columns of a CSV")
+        .part(&OwnSamples::world, classification_option_table());
+    return made;
+  }();
+  return table;
+}
+
+template <class Own>
+Own read_own(const OptionTable<Own>& table, const OptionValues& values) {
+  Own own = read_options(table, values);
+  if (own.file.empty()) {
+    refuse_option("file", "the path of your data", "");
   }
-  return found->second;
+  return own;
 }
 
-OptionValues without_file(OptionValues values) {
-  values.erase(kFile.name);
-  return values;
-}
-
-std::vector<OptionHelp> with_file(std::vector<OptionHelp> options) {
-  options.insert(options.begin(), kFile);
-  return options;
-}
-
-template <class Options>
-OptionValues all_with_file(const OptionTable<Options>& table, const OptionValues& values) {
-  OptionValues all = table.values(read_options(table, without_file(values)));
-  all[kFile.name] = own_file(values);
-  return all;
-}
-
-Entry own_ratings() {
-  const auto& table = recommendation_option_table();
+// `make(own, source, seed)` gives the environment.
+template <class Own, class Make>
+Entry own_data(std::string name, std::string help, const OptionTable<Own>& table,
+               const Make& make) {
   return {
+      .name = std::move(name),
+      .help = std::move(help),
+      .options = table.help(),
+      .all_options = [&table](const OptionValues& v) { return table.values(read_own(table, v)); },
+      .files =
+          [&table](const EnvironmentSpec& spec) {
+            return std::vector<fs::path>{read_own(table, spec.options).file};
+          },
+      .make =
+          [&table, make](const EnvironmentSpec& spec, std::uint64_t seed) {
+            return make(read_own(table, spec.options), source_of(spec), seed);
+          }};
+}
+
+std::unique_ptr<Environment> make_own_ratings(const OwnRatings& own, DataSource& source,
+                                              std::uint64_t seed) {
+  const RatingsCsvOptions columns{.user_column = own.user_column,
+                                  .item_column = own.item_column,
+                                  .rating_column = own.rating_column,
+                                  .separator = own.separator};
+  const RatingsSet ratings{
       .name = "ratings",
-      .help = "your own ratings, a CSV with a user, an item and a rating of 1 to 5 per row",
-      .options = with_file(table.help()),
-      .all_options = [&](const OptionValues& v) { return all_with_file(table, v); },
-      .files =
-          [](const EnvironmentSpec& spec) { return std::vector<fs::path>{own_file(spec.options)}; },
-      .make =
-          [&](const EnvironmentSpec& spec, std::uint64_t seed) {
-            const fs::path file = own_file(spec.options);
-            const RatingsSet ratings{.name = "ratings",
-                                     .files = {file},
-                                     .kind = RatingKind::kStars,
-                                     .read = [file](ThreadPool& threads) {
-                                       return read_ratings_csv(Input::file(file), {}, threads);
-                                     }};
-            return make_recommendation_world(source_of(spec), ratings,
-                                             read_options(table, without_file(spec.options)), seed);
-          }};
+      .files = {own.file},
+      .kind = RatingKind::kStars,
+      .reading = fmt::format(" columns={},{},{} separator={}", own.user_column, own.item_column,
+                             own.rating_column, static_cast<int>(own.separator)),
+      .read = [own, columns](ThreadPool& threads) {
+        return read_ratings_csv(Input::file(own.file), columns, threads);
+      }};
+  return make_recommendation_world(source, ratings, own.world, seed);
 }
 
-Entry own_samples() {
-  const auto& table = classification_option_table();
-  return {
+std::unique_ptr<Environment> make_own_samples(const OwnSamples& own, DataSource& source,
+                                              std::uint64_t seed) {
+  const SamplesSet samples{
       .name = "samples",
-      .help = "your own labelled samples: a CSV of numbers, or .npy, the label in the last column",
-      .options = with_file(table.help()),
-      .all_options = [&](const OptionValues& v) { return all_with_file(table, v); },
-      .files =
-          [](const EnvironmentSpec& spec) { return std::vector<fs::path>{own_file(spec.options)}; },
-      .make =
-          [&](const EnvironmentSpec& spec, std::uint64_t seed) {
-            const fs::path file = own_file(spec.options);
-            const SamplesSet samples{
-                .name = "samples", .files = {file}, .read = [file](ThreadPool& threads) {
-                  return file.extension() == ".npy"
-                             ? read_npy(Input::file(file), std::nullopt)
-                             : read_labelled_csv(Input::file(file), {}, threads);
-                }};
-            return make_classification_world(source_of(spec), {samples},
-                                             read_options(table, without_file(spec.options)), seed);
-          }};
+      .files = {own.file},
+      .reading =
+          fmt::format(" label={} separator={}", own.label_column, static_cast<int>(own.separator)),
+      .read = [own](ThreadPool& threads) {
+        return fs::path(own.file).extension() == ".npy"
+                   ? read_npy(Input::file(own.file), std::nullopt)
+                   : read_labelled_csv(
+                         Input::file(own.file),
+                         {.label_column = own.label_column, .separator = own.separator}, threads);
+      }};
+  return make_classification_world(source, {samples}, own.world, seed);
 }
 
 // The synthetic world, then every data set of the catalogue, then your own.
@@ -217,8 +257,11 @@ const std::vector<Entry>& entries() {
     }
     made.push_back(classification("mnist+notmnist", "digits and letters, each with equal chance",
                                   {"mnist", "notmnist"}));
-    made.push_back(own_ratings());
-    made.push_back(own_samples());
+    made.push_back(own_data(
+        "ratings", "your own ratings: a CSV with a user, an item and a rating (any numbers) a row",
+        own_ratings_table(), make_own_ratings));
+    made.push_back(own_data("samples", "your own labelled samples: a CSV of numbers, or .npy",
+                            own_samples_table(), make_own_samples));
     return made;
   }();
   return all;

@@ -303,6 +303,16 @@ TEST_F(PreparedFile, ASourceWithAnOldTimeIsNotReadAgainButOneWithANewTimeIs) {
   EXPECT_EQ(load_recommendation(file, {{source}, "recipe"}), data);
 }
 
+// Clocks of files tick coarsely: two changes, one soon after the other, may bear the same time.
+TEST_F(PreparedFile, ASourceThatWasNewWhenTheFileWasMadeIsReadAgain) {
+  const auto time = std::filesystem::last_write_time(source);
+  put_file(source, "4,2,3");
+  std::filesystem::last_write_time(source, time);
+  expect_error(ErrorKind::kInput, "has changed since", [&] {
+    load_recommendation(file, {{source}, "recipe"});
+  });
+}
+
 TEST_F(PreparedFile, IsRefusedWhereItIsDamaged) {
   const std::string good = file_contents(file);
   for (std::size_t i = 0; i < good.size(); i += 97) {

@@ -21,14 +21,14 @@ struct RatingsSet {
   std::string name;  // "movielens"; no part of it is more than a file's name
   std::vector<std::filesystem::path> files;
   RatingKind kind = RatingKind::kStars;
-  std::string reading = {};  // in what way they are read, where there are several
   std::function<Ratings(ThreadPool& threads)> read;
+  std::string reading = {};  // in what way the files are read, where there are several
 };
 struct SamplesSet {
   std::string name;
   std::vector<std::filesystem::path> files;
-  std::string reading = {};
   std::function<Samples(ThreadPool& threads)> read;
+  std::string reading = {};
 };
 
 // Reads and prepares data for environments, each data set once, whoever asks for it first, and

@@ -187,7 +187,7 @@ template <class Own>
 Own read_own(const OptionTable<Own>& table, const OptionValues& values) {
   Own own = read_options(table, values);
   if (own.file.empty()) {
-    refuse_option("file", "the path of your data", "");
+    refuse_option("file", "a path", "");
   }
   return own;
 }
@@ -196,19 +196,19 @@ Own read_own(const OptionTable<Own>& table, const OptionValues& values) {
 template <class Own, class Make>
 Entry own_data(std::string name, std::string help, const OptionTable<Own>& table,
                const Make& make) {
-  return {
-      .name = std::move(name),
-      .help = std::move(help),
-      .options = table.help(),
-      .all_options = [&table](const OptionValues& v) { return table.values(read_own(table, v)); },
-      .files =
-          [&table](const EnvironmentSpec& spec) {
-            return std::vector<fs::path>{read_own(table, spec.options).file};
-          },
-      .make =
-          [&table, make](const EnvironmentSpec& spec, std::uint64_t seed) {
-            return make(read_own(table, spec.options), source_of(spec), seed);
-          }};
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .options = table.help(),
+          .all_options =
+              [&table](const OptionValues& v) { return table.values(read_options(table, v)); },
+          .files =
+              [&table](const EnvironmentSpec& spec) {
+                return std::vector<fs::path>{read_own(table, spec.options).file};
+              },
+          .make =
+              [&table, make](const EnvironmentSpec& spec, std::uint64_t seed) {
+                return make(read_own(table, spec.options), source_of(spec), seed);
+              }};
 }
 
 std::unique_ptr<Environment> make_own_ratings(const OwnRatings& own, DataSource& source,
@@ -221,28 +221,30 @@ std::unique_ptr<Environment> make_own_ratings(const OwnRatings& own, DataSource&
       .name = "ratings",
       .files = {own.file},
       .kind = RatingKind::kStars,
+      .read =
+          [own, columns](ThreadPool& threads) {
+            return read_ratings_csv(Input::file(own.file), columns, threads);
+          },
       .reading = fmt::format(" columns={},{},{} separator={}", own.user_column, own.item_column,
-                             own.rating_column, static_cast<int>(own.separator)),
-      .read = [own, columns](ThreadPool& threads) {
-        return read_ratings_csv(Input::file(own.file), columns, threads);
-      }};
+                             own.rating_column, static_cast<int>(own.separator))};
   return make_recommendation_world(source, ratings, own.world, seed);
 }
 
 std::unique_ptr<Environment> make_own_samples(const OwnSamples& own, DataSource& source,
                                               std::uint64_t seed) {
-  const SamplesSet samples{
-      .name = "samples",
-      .files = {own.file},
-      .reading =
-          fmt::format(" label={} separator={}", own.label_column, static_cast<int>(own.separator)),
-      .read = [own](ThreadPool& threads) {
-        return fs::path(own.file).extension() == ".npy"
-                   ? read_npy(Input::file(own.file), std::nullopt)
-                   : read_labelled_csv(
-                         Input::file(own.file),
-                         {.label_column = own.label_column, .separator = own.separator}, threads);
-      }};
+  const SamplesSet samples{.name = "samples",
+                           .files = {own.file},
+                           .read =
+                               [own](ThreadPool& threads) {
+                                 return fs::path(own.file).extension() == ".npy"
+                                            ? read_npy(Input::file(own.file), std::nullopt)
+                                            : read_labelled_csv(Input::file(own.file),
+                                                                {.label_column = own.label_column,
+                                                                 .separator = own.separator},
+                                                                threads);
+                               },
+                           .reading = fmt::format(" label={} separator={}", own.label_column,
+                                                  static_cast<int>(own.separator))};
   return make_classification_world(source, {samples}, own.world, seed);
 }
 

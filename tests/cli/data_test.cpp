@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -137,6 +138,51 @@ TEST(Data, YourOwnFilesArePlayed) {
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     expect_parts(outcome.output, {"linucb", "random"});
   }
+  // The same numbers in columns with other names and in another order are another world; a column
+  // that is not there is named.
+  put_file(
+      folder / "odd.csv", "what;stars;who\n" + [&] {
+        std::string rows;
+        for (int i = 0; i < 60; ++i) {
+          for (int j = 0; j < 30; ++j) {
+            rows += fmt::format("{};{};{}\n", j, (i + j) % 3 == 0 ? 1 : 0, i);
+          }
+        }
+        return rows;
+      }());
+  const auto play_odd = [&](const std::string& user_column) {
+    return run_program({"run",
+                        "--environment",
+                        "ratings",
+                        "--policy",
+                        "random",
+                        "--rounds",
+                        "20",
+                        "--seeds",
+                        "1",
+                        "--output",
+                        (folder / "odd").string(),
+                        "--set",
+                        "file=" + (folder / "odd.csv").string(),
+                        "--set",
+                        "separator=semicolon",
+                        "--set",
+                        "user_column=" + user_column,
+                        "--set",
+                        "item_column=what",
+                        "--set",
+                        "rating_column=stars",
+                        "--set",
+                        "liked_above=0",
+                        "--set",
+                        "users=5"},
+                       folder);
+  };
+  const ProgramOutcome odd = play_odd("who");
+  EXPECT_EQ(odd.status, 0) << odd.errors;
+  const ProgramOutcome missing = play_odd("whom");
+  EXPECT_EQ(missing.status, 1);
+  expect_parts(missing.errors, {"odd.csv", "whom"});
   const ProgramOutcome none = run_program(
       {"run", "--environment", "ratings", "--output", (folder / "none").string()}, folder);
   EXPECT_EQ(none.status, 2);

@@ -53,6 +53,7 @@ inline std::string file_contents(const std::filesystem::path& path) {
 }
 
 inline void put_file(const std::filesystem::path& path, std::string_view contents) {
+  std::filesystem::create_directories(path.parent_path());
   std::ofstream file(path, std::ios::binary);
   file << contents;
 }

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "bench/breakdown.h"
+#include "bench/data.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
 #include "mcnb/cli/commands.h"
@@ -75,6 +76,17 @@ void add_policies(CLI::App& bench) {
   command->callback([options] { bench::bench_policies(*options); });
 }
 
+void add_data(CLI::App& bench) {
+  auto options = std::make_shared<bench::DataBenchOptions>();
+  CLI::App* command =
+      bench.add_subcommand("data", "Read and prepare files of the public shapes, beside wc -l");
+  add_count(command, "--rows", options->rows, "Ratings");
+  add_count(command, "--pictures", options->pictures, "Pictures");
+  add_count(command, "--threads", options->threads, "Threads; 0: one per processor");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_data(*options); });
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -83,6 +95,7 @@ void add_bench_command(CLI::App& app) {
   add_networks(*bench);
   add_breakdown(*bench);
   add_policies(*bench);
+  add_data(*bench);
 }
 
 }  // namespace mcnb

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <set>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
@@ -11,6 +12,7 @@
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/data/catalogue.h"
 #include "mcnb/data/download.h"
+#include "mcnb/environment/data_source.h"
 
 namespace mcnb {
 namespace {
@@ -122,16 +124,33 @@ void check_set(const DataFlags& flags) {
 // Makes the environment twice: the first time reads and prepares, the second time shows how quickly
 // it starts from now on.
 void prepare(const DataFlags& flags) {
+  bool first = true;
+  std::set<fs::path> kept;
   const auto make = [&] {
     const auto begin = Clock::now();
-    const EnvironmentSpec spec = read_environment(flags.name, flags.settings, flags.data);
+    EnvironmentSpec spec = read_environment(flags.name, flags.settings, flags.data);
+    spec.data = std::make_shared<DataSource>(DataSource::Settings{
+        .folders = spec.data->folders(), .prepared = prepared_folder(), .must_keep = true});
     const std::unique_ptr<Environment> environment = make_environment(spec, 1);
-    fmt::print("{}: {} users, {} features; ready in {:.2f} s\n", flags.name,
-               environment->user_count(), environment->inputs(), seconds_since(begin));
+    const double seconds = seconds_since(begin);
+    if (first) {
+      fmt::print("{}: {}\n", flags.name, environment->description());
+    }
+    fmt::print("{} users, {} features; ready in {:.2f} s{}\n", environment->user_count(),
+               environment->inputs(), seconds, first ? "" : " the second time");
+    first = false;
+    for (const fs::path& file : spec.data->kept_files()) {
+      kept.insert(file);
+    }
   };
   make();
   make();
-  fmt::print("prepared data is kept in {}\n", prepared_folder().string());
+  for (const fs::path& file : kept) {
+    fmt::print("kept in {}\n", file.string());
+  }
+  if (kept.empty()) {
+    fmt::print("nothing is kept: labelled samples are read from their files every time\n");
+  }
 }
 
 volatile std::sig_atomic_t interrupted = 0;

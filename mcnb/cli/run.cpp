@@ -159,7 +159,11 @@ Experiment read_experiment(const RunFlags& flags) {
     }
   }
   // Finds contradictions before anything is run.
-  make_environment(experiment.environment, experiment.options.first_seed);
+  experiment.description =
+      make_environment(experiment.environment, experiment.options.first_seed)->description();
+  if (!experiment.description.empty()) {
+    fmt::print(stderr, "{}: {}\n", flags.environment, experiment.description);
+  }
   return experiment;
 }
 

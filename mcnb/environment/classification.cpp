@@ -46,6 +46,17 @@ ClassificationWorld::ClassificationWorld(
   make_start_data();
 }
 
+std::string ClassificationWorld::description() const {
+  std::string text;
+  for (const auto& set : sets_) {
+    text += (text.empty() ? "" : "; ") + describe(*set);
+    if (const ReadReport& report = set->samples.report; !report.skipped.empty()) {
+      text += "; " + report.text();
+    }
+  }
+  return text;
+}
+
 std::uint32_t ClassificationWorld::inputs() const {
   return static_cast<std::uint32_t>(classes_ * dimension_);
 }

@@ -40,6 +40,8 @@ class ClassificationWorld final : public Environment {
 
   std::size_t user_count() const override { return sets_.size() * classes_; }
   std::uint32_t inputs() const override;
+  std::string description() const override;
+  std::uint32_t block_length() const override { return static_cast<std::uint32_t>(dimension_); }
   // A sample of the user's set in a block of the user: with ArmUser::kArm any sample, as the
   // user's class; with kLabel one of the user's class, as any class.
   std::span<const StartDatum> start_data() const override { return start_data_; }

@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
-#include <optional>
-
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 
@@ -22,19 +20,13 @@ std::string key_of(const std::vector<fs::path>& files, const std::string& recipe
   return key;
 }
 
-// What a file of prepared data holds, where it is there and as good as new.
-template <class Load>
-auto load_if_good(const fs::path& path, const Load& load) -> std::optional<decltype(load(path))> {
-  if (path.empty() || !fs::exists(path)) {
-    return std::nullopt;
-  }
+// Puts the name of the data set before what is wrong with it.
+template <class Make>
+auto naming(const std::string& name, const Make& make) -> decltype(make()) {
   try {
-    return load(path);
+    return make();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kSystem) {
-      throw;
-    }
-    return std::nullopt;  // made from something else, or damaged: it is made anew
+    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
   }
 }
 
@@ -55,17 +47,42 @@ std::shared_ptr<const Data> DataSource::share(Shared<Data>& kept, const std::str
 fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& recipe,
                                    const std::string& ending) const {
   if (settings_.prepared.empty()) {
+    if (settings_.must_keep) {
+      throw Error(ErrorKind::kSystem, "there is no folder to keep prepared data in: set HOME");
+    }
     return {};
-  }
-  std::error_code error;
-  fs::create_directories(settings_.prepared, error);
-  if (error) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: {}", settings_.prepared.string(), error.message()));
   }
   const std::string key = key_of(set.files, recipe);
   return settings_.prepared /
          fmt::format("{}-{:016x}.{}", set.name, XXH3_64bits(key.data(), key.size()), ending);
+}
+
+template <class Load, class Make, class Save>
+auto DataSource::load_or_make(const fs::path& path, const Load& load, const Make& make,
+                              const Save& save) -> decltype(make()) {
+  std::error_code error;
+  if (!path.empty() && fs::is_regular_file(path, error)) {
+    try {
+      auto data = load(path);
+      kept_files_.push_back(path);
+      return data;
+    } catch (const Error&) {
+      // Made from something else, damaged, or not to be read: it is made anew.
+    }
+  }
+  auto data = make();
+  if (!path.empty()) {
+    try {
+      fs::create_directories(path.parent_path(), error);
+      save(path, data);
+      kept_files_.push_back(path);
+    } catch (const Error&) {
+      if (settings_.must_keep) {
+        throw;
+      }
+    }
+  }
+  return data;
 }
 
 std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
@@ -73,16 +90,17 @@ std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
   check(recipe.kind == set.kind, "the recipe is for ratings of this kind");
   const Provenance made_from{set.files, recipe_text(recipe) + set.reading};
   return share(recommendation_, key_of(set.files, made_from.recipe), [&] {
-    const fs::path path = prepared_file(set, made_from.recipe, "ratings");
-    auto data = load_if_good(
-        path, [&](const fs::path& file) { return load_recommendation(file, made_from); });
-    if (!data) {
-      data = prepare_recommendation(set.read(threads_), recipe, threads_);
-      if (!path.empty()) {
-        save_recommendation(path, *data, made_from);
-      }
-    }
-    return std::move(*data);
+    return load_or_make(
+        prepared_file(set, made_from.recipe, "ratings"),
+        [&](const fs::path& file) { return load_recommendation(file, made_from); },
+        [&] {
+          const Ratings ratings = set.read(threads_);
+          return naming(set.name,
+                        [&] { return prepare_recommendation(ratings, recipe, threads_); });
+        },
+        [&](const fs::path& file, const RecommendationData& data) {
+          save_recommendation(file, data, made_from);
+        });
   });
 }
 
@@ -100,31 +118,28 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
                              fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users)};
   return share(pools_, key_of(set.files, made_from.recipe), [&] {
     const std::shared_ptr<const RecommendationData> data = find_recommendation(set, recipe);
-    const fs::path path = prepared_file(set, made_from.recipe, "users");
-    auto pool = load_if_good(
-        path, [&](const fs::path& file) { return load_user_pool(file, *data, made_from); });
-    if (!pool) {
-      pool = make_user_pool(*data, users, recipe.data_seed, threads_);
-      if (!path.empty()) {
-        save_user_pool(path, *pool, made_from);
-      }
-    }
-    return std::move(*pool);
+    return load_or_make(
+        prepared_file(set, made_from.recipe, "users"),
+        [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
+        [&] {
+          return naming(set.name,
+                        [&] { return make_user_pool(*data, users, recipe.data_seed, threads_); });
+        },
+        [&](const fs::path& file, const UserPool& pool) { save_user_pool(file, pool, made_from); });
   });
 }
 
 std::shared_ptr<const ClassificationData> DataSource::classification(const SamplesSet& set) {
   const std::lock_guard lock(mutex_);
-  return share(classification_, key_of(set.files, set.name + set.reading),
-               [&] { return prepare_classification(set.read(threads_)); });
+  return share(classification_, key_of(set.files, set.name + set.reading), [&] {
+    Samples samples = set.read(threads_);
+    return naming(set.name, [&] { return prepare_classification(std::move(samples)); });
+  });
 }
 
-void DataSource::forget_unused() {
+std::vector<fs::path> DataSource::kept_files() const {
   const std::lock_guard lock(mutex_);
-  const auto is_unused = [](const auto& entry) { return entry.second.use_count() == 1; };
-  std::erase_if(recommendation_, is_unused);
-  std::erase_if(pools_, is_unused);
-  std::erase_if(classification_, is_unused);
+  return kept_files_;
 }
 
 std::unique_ptr<Environment> make_recommendation_world(DataSource& source, const RatingsSet& set,

@@ -42,6 +42,8 @@ class DataSource {
     // Where prepared data is kept between runs, made if need be; empty: nowhere. Files that do not
     // match their sources, or are damaged, are made anew.
     std::filesystem::path prepared;
+    // Whether it is an error where prepared data cannot be kept; else it is made anew next time.
+    bool must_keep = false;
     std::size_t threads = 0;  // to read and prepare with; 0: one per processor
   };
   explicit DataSource(Settings settings);
@@ -56,8 +58,8 @@ class DataSource {
                                             std::uint64_t users);
   std::shared_ptr<const ClassificationData> classification(const SamplesSet& set);
 
-  // Lets go of what no environment uses any more.
-  void forget_unused();
+  // Prepared data that was read or written so far.
+  std::vector<std::filesystem::path> kept_files() const;
 
  private:
   template <class Data>
@@ -70,10 +72,15 @@ class DataSource {
                                                                 const RecommendationRecipe& recipe);
   std::filesystem::path prepared_file(const RatingsSet& set, const std::string& recipe,
                                       const std::string& ending) const;
+  // What `load` finds in the file; else what `make` gives, for which `save` is called.
+  template <class Load, class Make, class Save>
+  auto load_or_make(const std::filesystem::path& path, const Load& load, const Make& make,
+                    const Save& save) -> decltype(make());
 
   Settings settings_;
   ThreadPool threads_;
-  std::mutex mutex_;  // held while something is made, too
+  mutable std::mutex mutex_;  // held while something is made, too
+  std::vector<std::filesystem::path> kept_files_;
   Shared<RecommendationData> recommendation_;
   Shared<UserPool> pools_;
   Shared<ClassificationData> classification_;

@@ -1,6 +1,7 @@
 #include "mcnb/environment/environments.h"
 
 #include <fmt/core.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -300,11 +301,22 @@ std::unique_ptr<Environment> make_environment(const EnvironmentSpec& spec, std::
 
 std::string source_text(const EnvironmentSpec& spec) {
   std::string text;
-  for (const fs::path& file : find_entry(spec.name).files(spec)) {
+  for (const fs::path& source : find_entry(spec.name).files(spec)) {
+    // A folder stands for all files below it.
     std::error_code error;
-    text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", file.filename().string(),
-                        fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0,
-                        fs::last_write_time(file, error).time_since_epoch().count());
+    std::vector<fs::path> files{source};
+    if (fs::is_directory(source, error)) {
+      files.assign(fs::recursive_directory_iterator(source, error), {});
+      std::ranges::sort(files);
+    }
+    std::string known;
+    for (const fs::path& file : files) {
+      known += fmt::format("{} {} {};", file.string(),
+                           fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0,
+                           fs::last_write_time(file, error).time_since_epoch().count());
+    }
+    text += fmt::format("{}{} {:016x}", text.empty() ? "" : "; ", source.filename().string(),
+                        XXH3_64bits(known.data(), known.size()));
   }
   return text;
 }

@@ -45,6 +45,7 @@ class RecommendationWorld final : public Environment {
 
   std::size_t user_count() const override { return pool_->user_count(); }
   std::uint32_t inputs() const override;
+  std::string description() const override { return describe(*data_) + "; " + describe(*pool_); }
   // The centres of the users' members, at unit length.
   std::span<const float> user_features() const override { return pool_->features; }
   std::size_t user_feature_count() const override { return kRecommendationFeatures; }

@@ -76,16 +76,28 @@ TEST_F(DataSourceTest, AnotherRecipeIsOtherData) {
   EXPECT_EQ(source.recommendation(set, {}), text);
 }
 
-TEST_F(DataSourceTest, WhatIsUsedStaysAndTheRestIsForgotten) {
+// Keeping prepared data is a convenience, unless somebody asked for it.
+TEST_F(DataSourceTest, WhatCannotBeKeptIsMadeAnewUnlessItMust) {
+  put_file(folder / "file", "in the way");
+  DataSource::Settings settings{.prepared = folder / "file" / "below", .threads = 1};
+  const auto data = DataSource(settings).recommendation(set, {});
+  EXPECT_EQ(*DataSource(settings).recommendation(set, {}), *data);
+  EXPECT_EQ(reads, 2);
+  settings.must_keep = true;
+  expect_error(ErrorKind::kSystem, "below", [&] { DataSource(settings).recommendation(set, {}); });
+  settings.prepared = folder / "kept";
+  DataSource keeping(settings);
+  keeping.user_pool(set, {}, 7);
+  ASSERT_EQ(keeping.kept_files().size(), 2U);
+  EXPECT_TRUE(std::filesystem::exists(keeping.kept_files()[0]));
+}
+
+TEST_F(DataSourceTest, ErrorsNameTheDataSet) {
   DataSource source({.threads = 1});
-  const auto kept = source.recommendation(set, {});
-  source.classification(samples);
-  EXPECT_EQ(reads, 2);
-  source.forget_unused();
-  EXPECT_EQ(source.recommendation(set, {}), kept);
-  EXPECT_EQ(reads, 2);
-  source.classification(samples);
-  EXPECT_EQ(reads, 3);
+  RecommendationOptions options;
+  options.liked_above = 1000.0;
+  expect_error(ErrorKind::kInput, set.name + ": ",
+               [&] { make_recommendation_world(source, set, options, 1); });
 }
 
 TEST_F(DataSourceTest, PreparedDataIsReadInsteadOfItsSource) {

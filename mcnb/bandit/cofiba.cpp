@@ -101,15 +101,19 @@ class Cofiba final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const LinearClusters& clusters = clusters_for(arm);
-      const RidgePrediction said = users_.predict(clusters.state(arm.user), arm.features);
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      return clusters_for(arm).find(arm.user, block);
+    };
+    const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
                    .estimate = said.estimate,
                    .meta_bonus = bonus,
-                   .cluster_size = clusters.graph().size(arm.user)};
-    });
+                   .cluster_size = clusters_for(arm).graph().size(arm.user)};
+    };
+    std::vector<Score> scores;
+    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    return scores;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -223,17 +227,17 @@ class Cofiba final : public Policy {
 
   // A new sample of a user, and its block.
   std::uint32_t add(UserId user, const Features& features, double reward) {
-    const std::uint32_t block = users_.add(user, features, reward);
+    const LinearUsers::Place place = users_.add(user, features, reward);
     std::vector<LinearClusters*> all = all_cut();
     all.push_back(&fresh_);
     const std::size_t cost = features.values.size() * features.values.size();
     threads_.parallel_for(all.size(), std::max<std::size_t>(1, kWorthAThread / cost),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t i = begin; i < end; ++i) {
-                              all[i]->add(user, block, features, reward);
+                              all[i]->add(place, features, reward);
                             }
                           });
-    return block;
+    return place.block;
   }
 
   std::optional<std::uint32_t> meet_item(const Arm& arm, std::uint32_t block) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "mcnb/bandit/user_count.h"
@@ -13,7 +14,7 @@
 namespace mcnb {
 
 // Which users have given samples: the known ones. Each has a row; rows count from 0 in the order of
-// the first samples, and never change. All others are alike, and cost nothing.
+// the first samples, and never change. All others are alike, and cost next to nothing.
 class KnownUsers {
  public:
   // Throws Error (kLimit) beyond 2^32 users.
@@ -23,7 +24,14 @@ class KnownUsers {
   void add_users(std::size_t count);
 
   std::size_t count() const { return known_.size(); }
-  std::optional<std::uint32_t> row(UserId user) const;
+  std::optional<std::uint32_t> row(UserId user) const {
+    const std::size_t page = index(user) / kPage;
+    if (page >= pages_.size() || pages_[page] == nullptr) {
+      return std::nullopt;
+    }
+    const std::uint32_t next = (*pages_[page])[index(user) % kPage];
+    return next == 0 ? std::nullopt : std::optional(next - 1);
+  }
   UserId user(std::uint32_t row) const { return known_[row]; }
 
   // The row of a user, which is known from now on. Requires a user there is.
@@ -43,12 +51,17 @@ class KnownUsers {
     std::size_t end;
   };
 
+  // Of users whose ids are next to each other: 1 + their rows, 0 for those who are not known.
+  static constexpr std::size_t kPage = 128;
+  using Page = std::array<std::uint32_t, kPage>;
+
+  std::uint32_t& row_to_change(UserId user);
   void skip_known();
 
   UserCount users_;
-  std::unordered_map<std::uint32_t, std::uint32_t> row_of_;  // by user
-  std::vector<UserId> known_;                                // by row
-  std::size_t lowest_ = 0;                                   // no unknown user is below
+  std::vector<std::unique_ptr<Page>> pages_;  // nothing where none of them is known
+  std::vector<UserId> known_;                 // by row
+  std::size_t lowest_ = 0;                    // no unknown user is below
   // Where the unknown users are, ascending; the last range, if any, ends with an unknown one.
   std::vector<Range> ranges_;
 };

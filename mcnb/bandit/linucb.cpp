@@ -51,14 +51,20 @@ class LinUcb final : public Policy {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
     const bool one = options_.users == Users::kOne;
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const RidgePrediction said = users_.predict(users_.find(owner(arm.user)), arm.features);
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      const LinearState* state = users_.find(owner(arm.user));
+      return state == nullptr ? nullptr : state->find(block);
+    };
+    const auto make_score = [&](const Arm&, const RidgePrediction& said) {
       Score score{.estimate = said.estimate, .cluster_size = one ? users_.count() : 1};
       double& bonus = one ? score.meta_bonus : score.user_bonus;  // one for all is a shared model
       bonus = scale * said.uncertainty;
       score.value = score.estimate + bonus;
       return score;
-    });
+    };
+    std::vector<Score> scores;
+    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    return scores;
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {

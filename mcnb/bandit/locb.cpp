@@ -88,7 +88,13 @@ class Locb final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    return score_arms(round, threads_, [&](const Arm& arm) { return judge(arm, scale).score; });
+    std::vector<Score> scores(round.arms.size());
+    for_all_arms(round, threads_, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        scores[i] = judge(round.arms[i], scale).score;
+      }
+    });
+    return scores;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -239,8 +245,7 @@ class Locb final : public Policy {
       }
       widths_.emplace_back();
     }
-    const std::uint32_t block = users_.add(user, sample.features, sample.reward);
-    const std::uint32_t row = *users_.row(user);
+    const auto [row, block] = users_.add(user, sample.features, sample.reward);
     widths_[row] = confidence_width(users_.state(row).sample_count());
     for (Cluster& cluster : clusters_) {
       if (cluster.members[row] != 0) {

@@ -278,14 +278,16 @@ TEST(Club, StatesOfOthersThanItsMembersAreRefused) {
   StateWriter writer(out, "state", {.kind = "test"});
   LinearUsers users(2, world.inputs(), 1.0);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F, 0.0F};
-  LinearState group(1.0);
+  RidgeState group(x.size(), 1.0);
   for (const std::uint32_t user : {0U, 1U}) {
-    group.add(users.add(UserId{user}, {x, 0}, 1.0), x, 1.0);
+    users.add(UserId{user}, {x, 0}, 1.0);
+    group.add(x, 1.0);
   }
   const LinearClusters clusters(users, complete_user_graph(users.known()));
-  group.add(0, x, 1.0);  // one too many
+  group.add(x, 1.0);  // one too many
   users.save(writer);
   clusters.graph().save(writer);
+  writer.write(std::uint64_t{0});  // samples given up
   group.save(writer);
   writer.write(std::uint64_t{0});
   writer.finish();

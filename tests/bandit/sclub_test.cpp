@@ -6,8 +6,6 @@
 
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/environment/synthetic.h"
-#include "mcnb/experiment/cluster_quality.h"
 #include "tests/bandit/group_world.h"
 
 namespace mcnb {
@@ -376,69 +374,6 @@ TEST(Sclub, SplitsAndMergesAsBeforeAfterEveryLoad) {
                                   world.setup(threads));
     });
   }
-}
-
-// (x, 1) / sqrt(2): with it the world's (1 + a.x) / 2 is linear, as the model has it.
-std::vector<float> with_constant(const Features& features) {
-  std::vector<float> x(features.values.begin(), features.values.end());
-  x.push_back(1.0F);
-  for (float& value : x) {
-    value *= std::sqrt(0.5F);
-  }
-  return x;
-}
-
-TEST(Sclub, FindsTheTrueClustersOfALinearWorld) {
-  SyntheticOptions options;
-  options.users = 50;
-  options.clusters = 5;
-  options.reward = RewardShape::kLinear;
-  options.gap = 0.1;
-  SyntheticWorld world(options, 1);
-  ThreadPool threads(1);
-  const auto policy = sclub_policy().build(
-      {}, {.inputs = world.inputs() + 1, .users = 50, .seed = 1, .threads = &threads});
-  for (const StartDatum& datum : world.start_data()) {
-    const std::vector<float> x = with_constant(datum.sample.features);
-    policy->start(datum.user, {{x}, datum.sample.reward});
-  }
-  const auto mean_adjusted_rand = [&](const Round& round) {
-    const std::vector<std::uint32_t> groups = world.true_groups(ArmIndex{0});
-    double sum = 0.0;
-    for (std::uint32_t user = 0; user < 50; ++user) {
-      Arm arm = round.arms[0];
-      arm.user = UserId{user};
-      std::vector<UserId> truth;
-      for (std::uint32_t other = 0; other < 50; ++other) {
-        if (groups[other] == groups[user]) {
-          truth.push_back(UserId{other});
-        }
-      }
-      sum += compare_clusters(*policy->cluster(arm), truth, 50).adjusted_rand;
-    }
-    return sum / 50.0;
-  };
-  double at_first = 0.0;
-  double at_last = 0.0;
-  for (int t = 1; t <= 10'000; ++t) {
-    Round round = world.next_round();
-    std::vector<std::vector<float>> values;
-    for (const Arm& arm : round.arms) {
-      values.push_back(with_constant(arm.features));
-    }
-    for (Arm& arm : round.arms) {
-      arm.features = {values[index(arm.index)]};
-    }
-    const ArmIndex choice = policy->choose(round);
-    policy->learn(round.id, round.arms[index(choice)], world.reward(choice));
-    if (t == 100) {
-      at_first = mean_adjusted_rand(round);
-    } else if (t == 10'000) {
-      at_last = mean_adjusted_rand(round);
-    }
-  }
-  EXPECT_LT(at_first, 0.2);
-  EXPECT_GT(at_last, 0.9);
 }
 
 // One arm with the features, for the user.

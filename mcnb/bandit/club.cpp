@@ -19,7 +19,8 @@ ClubOptions parse(const OptionValues& values) {
 //
 // Users without samples have w = 0 and F(0) = 1, so that with alpha_2 = 1 and weights of at most
 // unit length nobody loses an edge to them: in the complete graph they connect all, until each has
-// been served. The same holds of users who come later.
+// been served. Users who come later are like those; where all have been served, they begin in the
+// largest component (user_graph.h).
 //
 // A round costs the squares of its arms' features; feedback compares the user with those it still
 // has edges to, and searches components only when an edge goes (graph_search.h).

@@ -20,6 +20,7 @@ struct CofibaOptions {
   double alpha = 0.1;
   double alpha_2 = 1.0;
   Items items = Items::kAuto;
+  std::uint64_t most_items = ItemTable::kMost;
   std::uint64_t item_groups = 20;
 };
 
@@ -29,8 +30,11 @@ OptionTable<CofibaOptions> option_table() {
       .number("alpha", &CofibaOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .number("alpha_2", &CofibaOptions::alpha_2, {0.0, 1e6},
               "the same when users are compared, as a multiple of alpha")
-      .choice("items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
-              "what stands for an item: its id where all are below 1,000, or always groups")
+      .choice(
+          "items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
+          "what stands for an item: its id while there are at most most_items, or always groups")
+      .count("most_items", &CofibaOptions::most_items, {1, ItemTable::kMost},
+             "items that are known by their ids; with more, groups stand for all")
       .count("item_groups", &CofibaOptions::item_groups, {1, 200},
              "groups of items with like features, at most");
   return table;
@@ -60,7 +64,7 @@ CofibaOptions parse(const OptionValues& values) {
 // first feedback: linked to all items of one component, that of the item with the nearest features,
 // which is also whose user graph scores an arm until then. (In the paper all items are there from
 // the beginning. One that was linked to everything later on would bring all components together.)
-// While no item is known there is one user graph for all.
+// While no item is known there is one user graph for all. Users who come later: user_graph.h.
 //
 // Neighbourhoods must be equal to the last user, so items soon stand alone, and then every user
 // graph begins anew and sees only the feedback on its own item: the fewer items, the sooner users
@@ -77,7 +81,11 @@ class Cofiba final : public Policy {
   Cofiba(const CofibaOptions& options, const PolicySetup& setup)
       : options_(options),
         users_(setup.users, setup.inputs, options.lambda),
-        items_(setup.inputs, options.items == Items::kAuto, options.item_groups, setup.seed),
+        items_(setup.inputs,
+               {.ids = options.items == Items::kAuto,
+                .most = static_cast<std::size_t>(options.most_items),
+                .groups = static_cast<std::size_t>(options.item_groups)},
+               setup.seed),
         fresh_(users_, complete_user_graph(users_.known())),
         threads_(*setup.threads) {}
 

@@ -1,7 +1,5 @@
 #include "mcnb/bandit/known_users.h"
 
-#include <algorithm>
-
 #include "mcnb/base/check.h"
 
 namespace mcnb {
@@ -36,24 +34,13 @@ void KnownUsers::skip_known() {
   }
 }
 
-std::uint32_t& KnownUsers::row_to_change(UserId user) {
-  const std::size_t page = index(user) / kPage;
-  if (page >= pages_.size()) {
-    pages_.resize(page + 1);
-  }
-  if (pages_[page] == nullptr) {
-    pages_[page] = std::make_unique<Page>();
-  }
-  return (*pages_[page])[index(user) % kPage];
-}
-
 std::uint32_t KnownUsers::meet(UserId user) {
   if (const std::optional<std::uint32_t> known = row(user)) {
     return *known;
   }
   check(index(user) < user_count(), "a sample is of a user there is");
   known_.push_back(user);
-  row_to_change(user) = static_cast<std::uint32_t>(known_.size());
+  next_row_.set(index(user), static_cast<std::uint32_t>(known_.size()));
   skip_known();
   return static_cast<std::uint32_t>(known_.size() - 1);
 }
@@ -70,10 +57,8 @@ std::optional<UserId> KnownUsers::highest_unknown() const {
 }
 
 std::size_t KnownUsers::memory_bytes() const {
-  const auto pages = static_cast<std::size_t>(
-      std::ranges::count_if(pages_, [](const auto& page) { return page != nullptr; }));
-  return sizeof *this + pages * sizeof(Page) + pages_.capacity() * sizeof pages_[0] +
-         known_.capacity() * sizeof known_[0] + ranges_.capacity() * sizeof ranges_[0];
+  return sizeof *this + next_row_.memory_bytes() + known_.capacity() * sizeof known_[0] +
+         ranges_.capacity() * sizeof ranges_[0];
 }
 
 void KnownUsers::save(StateWriter& writer) const {
@@ -84,12 +69,12 @@ void KnownUsers::save(StateWriter& writer) const {
 void KnownUsers::load(StateReader& reader) {
   users_.load(reader);
   known_ = reader.read_all<UserId>(user_count());
-  pages_.clear();
+  next_row_ = {};
   for (std::uint32_t row = 0; row < known_.size(); ++row) {
     if (index(known_[row]) >= user_count() || this->row(known_[row])) {
       reader.fail("a linear state belongs to nobody");
     }
-    row_to_change(known_[row]) = row + 1;
+    next_row_.set(index(known_[row]), row + 1);
   }
   lowest_ = 0;
   ranges_.assign(1, {0, user_count()});

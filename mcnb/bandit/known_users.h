@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "mcnb/bandit/user_count.h"
 #include "mcnb/base/ids.h"
+#include "mcnb/base/paged_array.h"
 #include "mcnb/base/state_file.h"
 
 namespace mcnb {
@@ -25,11 +24,7 @@ class KnownUsers {
 
   std::size_t count() const { return known_.size(); }
   std::optional<std::uint32_t> row(UserId user) const {
-    const std::size_t page = index(user) / kPage;
-    if (page >= pages_.size() || pages_[page] == nullptr) {
-      return std::nullopt;
-    }
-    const std::uint32_t next = (*pages_[page])[index(user) % kPage];
+    const std::uint32_t next = next_row_[index(user)];
     return next == 0 ? std::nullopt : std::optional(next - 1);
   }
   UserId user(std::uint32_t row) const { return known_[row]; }
@@ -51,17 +46,12 @@ class KnownUsers {
     std::size_t end;
   };
 
-  // Of users whose ids are next to each other: 1 + their rows, 0 for those who are not known.
-  static constexpr std::size_t kPage = 128;
-  using Page = std::array<std::uint32_t, kPage>;
-
-  std::uint32_t& row_to_change(UserId user);
   void skip_known();
 
   UserCount users_;
-  std::vector<std::unique_ptr<Page>> pages_;  // nothing where none of them is known
-  std::vector<UserId> known_;                 // by row
-  std::size_t lowest_ = 0;                    // no unknown user is below
+  PagedArray<std::uint32_t> next_row_;  // by user: 1 + the row, 0 for those who are not known
+  std::vector<UserId> known_;           // by row
+  std::size_t lowest_ = 0;              // no unknown user is below
   // Where the unknown users are, ascending; the last range, if any, ends with an unknown one.
   std::vector<Range> ranges_;
 };

@@ -131,7 +131,7 @@ TEST(LinearUsers, GiveRowsInTheOrderOfFirstSamples) {
   EXPECT_EQ(users.row(UserId{7}), 2U);
   EXPECT_FALSE(users.row(UserId{6}).has_value());
   EXPECT_EQ(users.state(0).sample_count(), 2U);
-  EXPECT_LT(users.memory_bytes(), 80'000U) << "users without samples cost less than a bit each";
+  EXPECT_LT(users.memory_bytes(), 150'000U) << "users without samples cost about a bit each";
 }
 
 TEST(LinearUsers, DistancesAreThoseOfTheWholeWeights) {

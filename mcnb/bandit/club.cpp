@@ -129,7 +129,8 @@ PolicyKind club_policy() {
   return {.name = "club",
           .help =
               "ridge regression for clusters of users: connected components of a graph that "
-              "loses edges between users who differ",
+              "loses edges between users who differ; newcomers join those who have not been "
+              "served, or the largest cluster",
           .paper = "Gentile, Li, Zappella: Online Clustering of Bandits, ICML 2014",
           .options = [] { return club_option_table().help(); },
           .resolve = [](const OptionValues& o) { return club_option_table().values(parse(o)); },

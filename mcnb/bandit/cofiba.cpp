@@ -375,7 +375,9 @@ std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& se
 
 PolicyKind cofiba_policy() {
   return {.name = "cofiba",
-          .help = "ridge regression for clusters of users relative to clusters of items",
+          .help =
+              "ridge regression for clusters of users relative to clusters of items; newcomers "
+              "join those who have not been served, or the largest cluster",
           .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016",
           .options = [] { return option_table().help(); },
           .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },

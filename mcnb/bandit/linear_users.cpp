@@ -16,7 +16,7 @@ void LinearUsers::check_round(const Round& round) const {
 }
 
 void LinearUsers::check_arm(const Arm& arm) const {
-  mcnb::check_feedback(RoundId{0}, arm, 0.0F, count(), shape_);
+  mcnb::check_arm(arm, count(), shape_);
   blocks_.check(arm.features, [&] { return fmt::format("arm {}", index(arm.index)); });
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <bit>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -20,16 +19,6 @@ void check_user(Place place, UserId user, std::size_t users) {
   }
 }
 
-// Looks at all of them, whatever it finds: the common case is that all are.
-bool all_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7f800000U;
-  std::uint32_t other = 0;
-  for (const float value : values) {
-    other |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-  }
-  return other == 0;
-}
-
 bool sample_fits(const NetworkShape& shape, const Sample& sample) {
   return features_fit(shape, sample.features) && std::isfinite(sample.reward) &&
          all_finite(sample.features.values);
@@ -40,6 +29,22 @@ void check_sample_at(Place place, const Sample& sample, const NetworkShape& shap
   if (!sample_fits(shape, sample)) {
     check_sample(shape, sample, place());
   }
+  if (std::abs(sample.reward) > kLargestReward) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the reward is {}, expected a number from {} to {}", place(),
+                            sample.reward, -kLargestReward, kLargestReward));
+  }
+}
+
+template <class Place>
+void check_arm_at(Place place, const Arm& arm, float reward, std::size_t users,
+                  const NetworkShape& shape) {
+  if (index(arm.index) >= kMostArms) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
+  }
+  check_user(place, arm.user, users);
+  check_sample_at(place, {arm.features, reward}, shape);
 }
 
 }  // namespace
@@ -67,12 +72,12 @@ void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t use
   const auto place = [&] {
     return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
   };
-  if (index(arm.index) >= kMostArms) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
-  }
-  check_user(place, arm.user, users);
-  check_sample_at(place, {arm.features, reward}, shape);
+  check_arm_at(place, arm, reward, users, shape);
+}
+
+void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape) {
+  const auto place = [&] { return fmt::format("arm {}", index(arm.index)); };
+  check_arm_at(place, arm, 0.0F, users, shape);
 }
 
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape) {

@@ -15,11 +15,19 @@ void add_squares(const Rows& rows, Eigen::MatrixXd& squares) {
   squares.selfadjointView<Eigen::Lower>().rankUpdate(rows.transpose());
 }
 
-// All pivots of lambda I plus squares are at least lambda; where roundings leave less, a factor
-// says nothing.
+// All pivots of lambda I plus squares are at least lambda. Where roundings leave less, or are as
+// large as a pivot themselves, a factor says nothing.
+bool is_sound_pivot(double pivot, double largest, double lambda) {
+  constexpr double kRounding = 1e-13;
+  return pivot >= lambda / 2.0 && pivot > kRounding * largest;
+}
+
 bool keeps_lambda(const Eigen::LLT<Eigen::MatrixXd>& cholesky, double lambda) {
-  return cholesky.info() == Eigen::Success &&
-         cholesky.matrixLLT().diagonal().array().square().minCoeff() >= lambda / 2.0;
+  if (cholesky.info() != Eigen::Success) {
+    return false;
+  }
+  const Eigen::ArrayXd pivots = cholesky.matrixLLT().diagonal().array().square();
+  return is_sound_pivot(pivots.minCoeff(), pivots.maxCoeff(), lambda);
 }
 
 }  // namespace
@@ -201,7 +209,7 @@ bool TrackedWeights::append_row(std::span<const float> x) {
   }
   const auto last = static_cast<Eigen::Index>(count);
   const double left = lambda_ + own.squaredNorm() - row.head(last).squaredNorm();
-  if (!(left >= lambda_ / 2.0)) {
+  if (!is_sound_pivot(left, lambda_ + own.squaredNorm(), lambda_)) {
     return false;
   }
   row[last] = std::sqrt(left);

@@ -146,6 +146,7 @@ class Mcnb : public Policy {
                  std::vector<Draw>& draws) const;
   void remember(const Round& round);
   const Cluster* remembered(RoundId round, const Arm& arm) const;
+  void check_step(std::span<const UserId> users, UserId served, const Sample& sample) const;
   void train_on_history(UserId learner);
 
   McnbOptions options_;

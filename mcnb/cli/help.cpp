@@ -97,6 +97,16 @@ std::shared_ptr<HelpFlags> add_help_command(CLI::App& app, const char* name, con
 
 }  // namespace
 
+void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,
+                     std::map<std::string, std::string>& values) {
+  for (const OptionHelp& option : options) {
+    std::string name = "--" + option.name;
+    std::ranges::replace(name, '_', '-');
+    command.add_option(name, values[option.name],
+                       fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
+  }
+}
+
 void add_help_commands(CLI::App& app) {
   const auto policies = add_help_command(app, "policies", "List the policies and their options");
   app.get_subcommand("policies")->callback([policies] { print_policies(*policies); });

@@ -153,11 +153,7 @@ Experiment read_experiment(const RunFlags& flags) {
       .environment = read_environment(flags.environment, flags.settings, flags.data),
       .policies = parse_policies(flags.policies),
       .options = {}};
-  for (const auto& [name, text] : flags.values) {
-    if (!text.empty()) {
-      experiment_option_table().set(experiment.options, name, text);
-    }
-  }
+  set_from_flags(experiment_option_table(), flags.values, experiment.options);
   // Finds contradictions before anything is run.
   experiment.description =
       make_environment(experiment.environment, experiment.options.first_seed)->description();
@@ -212,11 +208,6 @@ void run(const RunFlags& flags) {
   write_report(folder, experiment, results);
 }
 
-std::string flag_name(std::string option) {
-  std::ranges::replace(option, '_', '-');
-  return "--" + option;
-}
-
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -231,10 +222,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("--set", flags->settings, "Options of the environment, name=value")
       ->expected(1)
       ->take_all();
-  for (const OptionHelp& option : experiment_option_table().help()) {
-    command->add_option(flag_name(option.name), flags->values[option.name],
-                        fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
-  }
+  add_table_flags(*command, experiment_option_table().help(), flags->values);
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();

@@ -120,6 +120,19 @@ TEST(Cifar10, ReadsRecords) {
   }
 }
 
+TEST(Cifar10, ABatchLargerThanThePublishedOnesIsReadInStride) {
+  constexpr std::size_t kRecords = 10'500;
+  std::string text;
+  for (std::size_t k = 0; k < kRecords; ++k) {
+    static const std::string record = cifar_record(7);
+    text += record;
+  }
+  const Samples samples = read_cifar10_batch(text_input(text), kTenNames);
+  EXPECT_EQ(samples.size(), kRecords);
+  EXPECT_EQ(samples.values.size(), kRecords * 3072);
+  EXPECT_GE(samples.values.capacity(), 15'000U * 3072) << "it grows by a share, not by a record";
+}
+
 TEST(Cifar10, WrongBatchesAreRefused) {
   const auto refused = [](const std::string& text) {
     return refusal([&] { read_cifar10_batch(text_input(text, "b"), kTenNames); });

@@ -42,16 +42,6 @@ std::string kind_text(DataKind kind) {
   return "";
 }
 
-std::string needed_text(const DataSet& set) {
-  std::string text;
-  for (const DataFile& file : set.files) {
-    if (file.needed) {
-      text += (text.empty() ? "" : "; ") + expected_text(file);
-    }
-  }
-  return text;
-}
-
 void list(const DataFlags& flags) {
   const std::vector<fs::path> roots = data_roots(flags.data);
   Table table({"data set", "kind", "what it is", "licence", "found in"});
@@ -63,7 +53,7 @@ void list(const DataFlags& flags) {
   fmt::print("{}\n", table.aligned());
   Table sources({"data set", "home page", "expected files (plain or .gz)"});
   for (const DataSet& set : data_sets()) {
-    sources.add_row({set.name, set.home, needed_text(set)});
+    sources.add_row({set.name, set.home, expected_text(set)});
   }
   fmt::print("{}\nlooked for in", sources.aligned());
   for (const fs::path& root : roots) {

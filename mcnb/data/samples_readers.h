@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
@@ -28,13 +30,14 @@ Samples read_idx(const Input& images, const Input& labels, const IdxOptions& opt
 // One binary batch of CIFAR-10: records of a label and 3 x 32 x 32 bytes. The names are ten.
 Samples read_cifar10_batch(const Input& batch, const std::vector<std::string>& class_names);
 
-// The batches of a folder, data_batch_1.bin to data_batch_5.bin, then test_batch.bin, each plain or
-// with .gz, and batches.meta.txt. Those that are missing are reported; one at least must be there.
-Samples read_cifar10(const std::filesystem::path& folder);
+// Batches, one after the other, and the names of the classes: a text of ten lines, as
+// batches.meta.txt is. Requires at least one batch.
+Samples read_cifar10(const Input& class_names, std::span<const Input> batches);
 
 // notMNIST: PNG pictures, 28 x 28, in folders A to J, which lie in the folder or .tar or .tar.gz
 // archive given, at any depth. Ordered by letter and file name. Pictures that cannot be read (the
 // public archives hold two) and files elsewhere are left out and reported.
+inline constexpr std::string_view kNotMnistLetters = "ABCDEFGHIJ";  // its classes
 Samples read_notmnist(const std::filesystem::path& folder_or_archive, ThreadPool& threads);
 Samples read_notmnist_archive(const Input& archive, ThreadPool& threads);
 

@@ -7,7 +7,6 @@
 
 #include "mcnb/base/random.h"
 #include "tests/data/data_files.h"
-#include "tests/temporary_folder.h"
 
 namespace mcnb {
 namespace {
@@ -144,23 +143,18 @@ TEST(Cifar10, WrongBatchesAreRefused) {
   EXPECT_EQ(refused(""), "b: byte 0: expected pictures, found an empty file");
 }
 
-TEST(Cifar10, ReadsTheBatchesOfAFolder) {
-  const TemporaryFolder folder;
-  EXPECT_THROW(read_cifar10(folder.path()), Error);
-  put_file(folder / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  EXPECT_NE(refusal([&] { read_cifar10(folder.path()); }).find("data_batch_1.bin"),
-            std::string::npos);
-  put_file(folder / "test_batch.bin", cifar_record(3));
-  put_file(folder / "data_batch_2.bin.gz", gzipped(cifar_record(4) + cifar_record(5)));
-  const Samples samples = read_cifar10(folder.path());
+TEST(Cifar10, ReadsBatchesAndTheNamesOfTheClasses) {
+  const std::string names = gzipped("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
+  const std::string first = gzipped(cifar_record(4) + cifar_record(5));
+  const std::string second = cifar_record(3);
+  const std::vector<Input> batches{text_input(first), text_input(second)};
+  const Samples samples = read_cifar10(text_input(names), batches);
   EXPECT_EQ(samples.labels, (Labels{4, 5, 3}));
   EXPECT_EQ(samples.class_names, kTenNames);
   EXPECT_EQ(samples.report.rows, 3U);
-  ASSERT_EQ(samples.report.skipped.size(), 1U);
-  EXPECT_EQ(samples.report.skipped[0].rows, 4U) << samples.report.text();
-  put_file(folder / "batches.meta.txt", "a\nb\n");
-  EXPECT_NE(refusal([&] { read_cifar10(folder.path()); }).find("the names of 10 classes, found 2"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { read_cifar10(text_input("a\nb\n"), batches); }).find("10 classes, found 2"),
+      std::string::npos);
 }
 
 TEST(Samples, JoinOnlyWhatFits) {

@@ -158,15 +158,18 @@ class DownloadDisplay {
 void get(const DataFlags& flags) {
   const DataSet& set = find_data_set(flags.name);
   const std::vector<fs::path> roots = data_roots(flags.data);
-  if (const std::optional<FoundFiles> found = locate(set, roots)) {
+  const std::optional<FoundFiles> found = locate(set, roots);
+  if (found && is_whole(*found)) {
     fmt::print("{} is here already: {}\n", set.name, found->folder.string());
     return;
   }
-  const fs::path folder = roots.front() / set.folders.front();
+  const fs::path folder = found ? found->folder : roots.front() / set.folders.front();
+  require_downloads(set, folder);
   fmt::print(stderr, "fetching {} into {}; licence: {}\n", set.name, folder.string(), set.licence);
   std::signal(SIGINT, [](int) { interrupted = 1; });
   DownloadDisplay display;
-  const bool finished = download(set, folder, std::ref(display));
+  ThreadPool threads(0);
+  const bool finished = download(set, folder, threads, std::ref(display));
   display.end();
   std::signal(SIGINT, SIG_DFL);
   if (!finished) {

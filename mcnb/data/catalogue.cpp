@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <system_error>
 
@@ -103,9 +104,11 @@ DataForm cifar10_files() {
   return files;
 }
 
-std::vector<std::string> cifar10_members() {
-  std::vector<std::string> members(kCifarBatches.begin(), kCifarBatches.end());
-  members.push_back(kCifarNames);
+std::vector<ArchiveMember> cifar10_members() {
+  std::vector<ArchiveMember> members{{kCifarNames}};
+  for (const char* batch : kCifarBatches) {
+    members.push_back({batch});
+  }
   return members;
 }
 
@@ -172,10 +175,10 @@ std::vector<DataSet> make_data_sets() {
                  .published = {.rows = 145'600, .classes = 26},
                  .downloads = {{"https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
                                 "",
-                                {"emnist-letters-train-images-idx3-ubyte.gz",
-                                 "emnist-letters-train-labels-idx1-ubyte.gz",
-                                 "emnist-letters-test-images-idx3-ubyte.gz",
-                                 "emnist-letters-test-labels-idx1-ubyte.gz"},
+                                {{"emnist-letters-train-images-idx3-ubyte.gz"},
+                                 {"emnist-letters-train-labels-idx1-ubyte.gz"},
+                                 {"emnist-letters-test-images-idx3-ubyte.gz"},
+                                 {"emnist-letters-test-labels-idx1-ubyte.gz"}},
                                 "md5:58c8d27c78d21e728a6bc7b3cc06412e"}},
                  .read_samples = [](const FoundFiles& files, ThreadPool&) {
                    IdxOptions options;
@@ -230,7 +233,7 @@ std::vector<DataSet> make_data_sets() {
                  .downloads = {{"https://archive.ics.uci.edu/static/public/159/"
                                 "magic+gamma+telescope.zip",
                                 "",
-                                {"magic04.data"},
+                                {{"magic04.data"}},
                                 ""}},
                  .read_samples = [](const FoundFiles& files, ThreadPool& threads) {
                    return read_magic_telescope(open_file(files, 0), threads);
@@ -262,7 +265,7 @@ std::vector<DataSet> make_data_sets() {
                  .published = {.rows = 25'000'095, .users = 162'541, .items = 59'047},
                  .downloads = {{"https://files.grouplens.org/datasets/movielens/ml-25m.zip",
                                 "",
-                                {"ratings.csv"},
+                                {{"ratings.csv"}},
                                 "md5:6b51fb2759a8657d3bfcbfc42b592ada"}},
                  .read_ratings = read_movielens_file});
   all.push_back({.name = "movielens-small",
@@ -276,7 +279,9 @@ std::vector<DataSet> make_data_sets() {
                  .downloads = {{"https://files.grouplens.org/datasets/movielens/"
                                 "ml-latest-small.zip",
                                 "",
-                                {"ratings.csv"},
+                                {{"ratings.csv",
+                                  "sha256:aa289ca83157595d0df6aea1be6a4ded676ddc4385472e8313a8ed98"
+                                  "05352646"}},
                                 ""}},
                  .read_ratings = read_movielens_file});
   all.push_back({.name = "mushroom",
@@ -289,7 +294,9 @@ std::vector<DataSet> make_data_sets() {
                  .published = {.rows = 8'124, .classes = 2},
                  .downloads = {{"https://archive.ics.uci.edu/static/public/73/mushroom.zip",
                                 "",
-                                {"agaricus-lepiota.data"},
+                                {{"agaricus-lepiota.data",
+                                  "sha256:e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe"
+                                  "13ac360e"}},
                                 ""}},
                  .read_samples = [](const FoundFiles& files, ThreadPool& threads) {
                    return read_mushroom(open_file(files, 0), threads);
@@ -317,7 +324,12 @@ std::vector<DataSet> make_data_sets() {
                  .published = {.rows = 58'000, .classes = 7},
                  .downloads = {{"https://archive.ics.uci.edu/static/public/148/statlog+shuttle.zip",
                                 "",
-                                {"shuttle.trn", "shuttle.tst"},
+                                {{"shuttle.trn",
+                                  "sha256:87b24ee9fb5137e1d417659cf905d84d0e15342bbaa60770f1ae83da"
+                                  "1a38200a"},
+                                 {"shuttle.tst",
+                                  "sha256:f776934a628d9b94c482cb058a76ddaa63823e0f74aec065813c9dff"
+                                  "3b89d661"}},
                                 ""}},
                  .read_samples = read_shuttle_files});
   all.push_back({.name = "yelp",
@@ -351,14 +363,20 @@ std::string form_text(const DataForm& form) {
   return always + (always.empty() || one_of.empty() ? "" : "; ") + one_of;
 }
 
-// The files of a form in a folder, where all needed ones are there.
-std::optional<FoundFiles> find_form(const DataSet& set, std::size_t form, const fs::path& folder) {
-  FoundFiles found{.folder = folder, .form = form, .paths = {}};
+// The files of a form in these folders, where all needed ones are there.
+std::optional<FoundFiles> find_form(const DataSet& set, std::size_t form,
+                                    std::span<const fs::path> folders) {
+  FoundFiles found{.folder = folders.back(), .form = form, .paths = {}};
   bool all = true;
   bool needs_one = false;
   bool has_one = false;
   for (const DataFile& file : set.forms[form]) {
-    found.paths.push_back(find_file(folder, file));
+    found.paths.emplace_back();
+    for (const fs::path& folder : folders) {
+      if (found.paths.back().empty()) {
+        found.paths.back() = find_file(folder, file);
+      }
+    }
     const bool there = !found.paths.back().empty();
     all = all && (there || file.need != Need::kAlways);
     needs_one = needs_one || file.need == Need::kOneOfThese;
@@ -405,13 +423,25 @@ fs::path find_file(const fs::path& folder, const DataFile& file) {
   return {};
 }
 
+std::optional<FoundFiles> find_files(const DataSet& set, std::span<const fs::path> folders) {
+  for (std::size_t form = 0; form < set.forms.size(); ++form) {
+    if (std::optional<FoundFiles> found = find_form(set, form, folders)) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_whole(const FoundFiles& files) {
+  return std::ranges::none_of(files.paths, &fs::path::empty);
+}
+
 std::optional<FoundFiles> locate(const DataSet& set, std::span<const fs::path> roots) {
   for (const fs::path& root : roots) {
     for (const std::string& name : set.folders) {
-      for (std::size_t form = 0; form < set.forms.size(); ++form) {
-        if (std::optional<FoundFiles> found = find_form(set, form, root / name)) {
-          return found;
-        }
+      const fs::path folder = root / name;
+      if (std::optional<FoundFiles> found = find_files(set, std::span(&folder, 1))) {
+        return found;
       }
     }
   }

@@ -44,13 +44,19 @@ struct DataCounts {
   std::optional<std::uint64_t> classes;
 };
 
+// A file in an archive, by its name alone. Checksums are "sha256:..." or "md5:...", or empty.
+struct ArchiveMember {
+  std::string name;
+  std::string checksum;
+};
+
 // Where a data set can be downloaded. An archive is unpacked: the members with these names,
 // wherever they lie in it, go into the data set's folder.
 struct Download {
   std::string url;
-  std::string file;                  // what it is called here; empty for archives
-  std::vector<std::string> members;  // of the archive
-  std::string checksum;              // "sha256:..." or "md5:..." of what is downloaded; or empty
+  std::string file;                    // what it is called here; empty for archives
+  std::vector<ArchiveMember> members;  // of the archive
+  std::string checksum;                // of what is downloaded
 };
 
 // The files of a data set on this machine: which of DataSet::forms they have, and their paths in
@@ -85,6 +91,13 @@ const DataSet& find_data_set(const std::string& name);
 // The file in the folder, under any of its names, plain or compressed; empty where there is none.
 // An empty file, or a folder of that name, is none.
 std::filesystem::path find_file(const std::filesystem::path& folder, const DataFile& file);
+
+// The first form of the data set whose needed files lie in these folders, each in the first that
+// has it. FoundFiles::folder is the last of them.
+std::optional<FoundFiles> find_files(const DataSet& set,
+                                     std::span<const std::filesystem::path> folders);
+// Whether the files that are not needed are there too.
+bool is_whole(const FoundFiles& files);
 
 // The first of the folders that has all needed files of a form of the data set.
 std::optional<FoundFiles> locate(const DataSet& set, std::span<const std::filesystem::path> roots);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mcnb/base/error.h"
+#include "mcnb/data/download.h"
 #include "tests/data/data_files.h"
 #include "tests/numeric/plain_network.h"
 #include "tests/temporary_folder.h"
@@ -14,6 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using plain::expect_error;
+
+bool is_checksum(const std::string& text) {
+  return text.empty() || (text.starts_with("sha256:") && text.size() == 7 + 64) ||
+         (text.starts_with("md5:") && text.size() == 4 + 32);
+}
 
 TEST(Catalogue, EveryDataSetSaysWhatItIsAndHowItIsRead) {
   std::vector<std::string> names;
@@ -34,10 +40,10 @@ TEST(Catalogue, EveryDataSetSaysWhatItIsAndHowItIsRead) {
     EXPECT_EQ(set.by_hand.empty(), !set.downloads.empty());
     for (const Download& one : set.downloads) {
       EXPECT_NE(one.file.empty(), one.members.empty()) << one.url;
-      EXPECT_TRUE(one.checksum.empty() ||
-                  (one.checksum.starts_with("sha256:") && one.checksum.size() == 7 + 64) ||
-                  (one.checksum.starts_with("md5:") && one.checksum.size() == 4 + 32))
-          << one.checksum;
+      EXPECT_TRUE(is_checksum(one.checksum)) << one.checksum;
+      for (const ArchiveMember& member : one.members) {
+        EXPECT_TRUE(is_checksum(member.checksum)) << member.checksum;
+      }
     }
   }
   EXPECT_TRUE(std::ranges::is_sorted(names));
@@ -153,6 +159,15 @@ TEST(Catalogue, MissingFilesAreNamedWithTheirHomeAndTheirPlace) {
   refused("mnist", (folder / "mnist").string());
   refused("mnist", "mcnb data get mnist");
   refused("yelp", "accept its terms");
+}
+
+TEST(Catalogue, ChecksumsAreThoseOfRealFiles) {
+  MCNB_NEED_REAL_DATA(data);
+  for (const char* name : {"movielens-small", "mushroom", "shuttle"}) {
+    for (const ArchiveMember& member : find_data_set(name).downloads.front().members) {
+      EXPECT_EQ(file_checksum(data / name / member.name, "sha256:"), member.checksum);
+    }
+  }
 }
 
 // Those that are small enough to read in a moment, each through its own line of the catalogue.

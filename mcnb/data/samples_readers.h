@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/data/header_line.h"
 #include "mcnb/data/input.h"
 #include "mcnb/data/samples.h"
 
@@ -52,20 +53,27 @@ Samples read_mushroom(const Input& input, ThreadPool& threads);
 // UCI MAGIC gamma telescope: ten numbers and the class, g or h.
 Samples read_magic_telescope(const Input& input, ThreadPool& threads);
 
-// Any CSV of numbers with one label column: that of the given name, else the last one. The first
-// line is a header where the label has a name, or where no field beside the label is a number.
+// Any CSV of numbers with one label column: that of the given name, else the last one. Unless told,
+// the first line is a header where the label has a name, or where no field beside the label is a
+// number.
 // Classes are the labels met: in the order of numbers where all are numbers, else in that of their
 // bytes.
 struct LabelledCsvOptions {
   std::string label_column;  // empty: the last one
   char separator = ',';      // ' ': runs of blanks and tabs
+  HeaderLine header = HeaderLine::kAuto;
 };
 Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
                           ThreadPool& threads);
 
-// NumPy's .npy (versions 1 to 3, C order, little-endian whole or floating-point numbers). The first
+// NumPy's .npy (versions 1 to 3, little-endian whole or floating-point numbers). The first
 // dimension counts the samples. Labels, whole numbers, are a second file or the last column;
 // classes are the labels met, in order.
 Samples read_npy(const Input& values, const std::optional<Input>& labels);
+
+// A CSV, or .npy with the label in the last column, told apart by the first bytes, not by the name.
+// Throws Error (kUsage) for a label by name in a .npy file.
+Samples read_own_samples(const Input& input, const LabelledCsvOptions& options,
+                         ThreadPool& threads);
 
 }  // namespace mcnb

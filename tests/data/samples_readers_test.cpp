@@ -259,6 +259,47 @@ TEST(Npy, LongArraysArriveWhole) {
   }
 }
 
+// Rows of pictures, in either order of the same array.
+TEST(Npy, FortranOrderMeansTheSameNumbers) {
+  constexpr std::size_t kRows = 30'000;
+  constexpr std::size_t kHigh = 3;
+  constexpr std::size_t kWide = 4;
+  std::vector<std::int32_t> by_row(kRows * kHigh * kWide);
+  std::vector<std::int32_t> by_column(by_row.size());
+  for (std::size_t k = 0; k < kRows; ++k) {
+    for (std::size_t i = 0; i < kHigh; ++i) {
+      for (std::size_t j = 0; j < kWide; ++j) {
+        const auto number = static_cast<std::int32_t>(k % 50 * 100 + i * 10 + j);
+        by_row[(k * kHigh + i) * kWide + j] = number;
+        by_column[k + kRows * (i + kHigh * j)] = number;
+      }
+    }
+  }
+  std::string data(by_column.size() * sizeof by_column[0], '\0');
+  std::memcpy(data.data(), by_column.data(), data.size());
+  const std::string shape = fmt::format("({}, {}, {})", kRows, kHigh, kWide);
+  const Samples samples =
+      npy(npy_file("{'descr': '<i4', 'fortran_order': True, 'shape': " + shape + ", }", data));
+  EXPECT_EQ(samples.size(), kRows);
+  EXPECT_EQ(samples, npy(npy_of("<i4", shape, by_row)));
+}
+
+TEST(OwnSamples, AreToldByTheirFirstBytes) {
+  ThreadPool threads(1);
+  const auto own = [&](const std::string& bytes, const LabelledCsvOptions& options = {}) {
+    return read_own_samples(text_input(bytes, "any.name"), options, threads);
+  };
+  const std::string array = npy_of<float>("<f4", "(2, 3)", {1, 2, 7, 3, 4, 8});
+  for (const std::string& bytes : {array, gzipped(array), std::string("1,2,7\n3,4,8\n")}) {
+    EXPECT_EQ(own(bytes).values, (Floats{1, 2, 3, 4}));
+    EXPECT_EQ(own(bytes).class_names, (NamesOfClasses{"7", "8"}));
+  }
+  EXPECT_EQ(own("a;b\n1;2\n", {.label_column = "a", .separator = ';'}).values, Floats{2});
+  EXPECT_NE(refusal([&] { own(array.substr(0, 20)); }).find("the header"), std::string::npos);
+  EXPECT_NE(refusal([&] { own(""); }), "");
+  EXPECT_THROW(own(array, {.label_column = "a"}), Error);
+}
+
 TEST(Npy, WrongFilesAreRefused) {
   const auto dictionary = [](const std::string& type, const std::string& order,
                              const std::string& shape) {
@@ -267,7 +308,11 @@ TEST(Npy, WrongFilesAreRefused) {
         std::string(64, '\0'));
   };
   for (const auto& [file, expected] : std::vector<std::pair<std::string, std::string>>{
-           {dictionary("'<f4'", "True", "(2, 2)"), "expected C order, found Fortran order"},
+           {dictionary("'<f4'", "True", "(2, 2)"), "expected the end of the file, found more"},
+           {dictionary("'<f4'", "True", "(9, 2)"), "bytes of the array, found the end of the file"},
+           {dictionary("'<f4'", "True", "(9000000000, 2)"), "found the end of the file"},
+           {dictionary("'<f4'", "True", "(9000000000000000000, 2)"),
+            "expected at most 2814749767106"},
            {dictionary("'>f4'", "False", "(2, 2)"), "found '>f4'"},
            {dictionary("[('a', '<f4')]", "False", "(2, 2)"), "a text in quotes"},
            {dictionary("'<f4'", "Maybe", "(2, 2)"), "expected True or False, found 'Maybe"},

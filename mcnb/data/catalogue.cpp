@@ -78,7 +78,7 @@ Ratings read_amazon(const FoundFiles& files, ThreadPool& threads) {
   const std::string name = files.paths[0].filename().string();
   return name.find(".json") != std::string::npos
              ? read_amazon_reviews(open_file(files, 0), threads)
-             : read_amazon_ratings(open_file(files, 0), AmazonOrder::kItemFirst, threads);
+             : read_amazon_ratings(open_file(files, 0), threads);
 }
 
 Ratings read_movielens_file(const FoundFiles& files, ThreadPool& threads) {

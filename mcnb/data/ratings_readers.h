@@ -25,10 +25,9 @@ Ratings read_yelp_reviews(const Input& input, ThreadPool& threads);
 // Amazon: one JSON object per line with reviewerID, asin and overall from 1 to 5.
 Ratings read_amazon_reviews(const Input& input, ThreadPool& threads);
 
-// Amazon "ratings only": four columns without a header, ratings from 1 to 5. Editions before 2018
-// have the user first; nothing in the file says so.
-enum class AmazonOrder { kItemFirst, kUserFirst };
-Ratings read_amazon_ratings(const Input& input, AmazonOrder order, ThreadPool& threads);
+// Amazon "ratings only", the edition of 2018: item, user, rating from 1 to 5 and time, without a
+// header. (Editions before have the user first, and nothing in the file says so.)
+Ratings read_amazon_ratings(const Input& input, ThreadPool& threads);
 
 // SNAP edge lists: two nodes, whole numbers, per line, parted by blanks; '#' starts a comment line.
 // The graph is taken as undirected: nodes are users and items at once, under one numbering, and

@@ -44,10 +44,6 @@ std::string refusal_of(const Reader& reader, const std::string& text) {
   return refusal([&] { read(reader, text); });
 }
 
-Ratings read_amazon(const Input& input, ThreadPool& threads) {
-  return read_amazon_ratings(input, AmazonOrder::kItemFirst, threads);
-}
-
 Reader csv(const RatingsCsvOptions& options = {}) {
   return [options](const Input& input, ThreadPool& threads) {
     return read_ratings_csv(input, options, threads);
@@ -181,16 +177,11 @@ TEST(Yelp, WrongReviewsAreRefusedWithTheirPlace) {
   }
 }
 
-TEST(Amazon, ReadsBothOrdersAndReviews) {
+TEST(Amazon, ReadsRatingsAndReviews) {
   const std::string text = "0001,A1,5.0,1441324800\nB2,A1,1.0,1441324801\n";
-  EXPECT_EQ(rows_of(read(read_amazon, text)),
+  EXPECT_EQ(rows_of(read(read_amazon_ratings, text)),
             (std::vector<Row>{{"A1", "0001", 5}, {"A1", "B2", 1}}));
-  const Reader user_first = [](const Input& input, ThreadPool& threads) {
-    return read_amazon_ratings(input, AmazonOrder::kUserFirst, threads);
-  };
-  EXPECT_EQ(rows_of(read(user_first, text)),
-            (std::vector<Row>{{"0001", "A1", 5}, {"B2", "A1", 1}}));
-  EXPECT_EQ(refusal_of(read_amazon, "B2,A1,0.0,1\n"),
+  EXPECT_EQ(refusal_of(read_amazon_ratings, "B2,A1,0.0,1\n"),
             "r:1: rating: expected a number from 1 to 5, found '0.0'");
   EXPECT_EQ(rows_of(read(read_amazon_reviews,
                          R"({"overall": 3.0, "reviewerID": "A1", "asin": "0001", "vote": "2"})")),

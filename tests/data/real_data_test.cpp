@@ -58,8 +58,8 @@ TEST(RealData, Yelp) {
 
 TEST(RealData, Amazon) {
   MCNB_NEED_REAL_DATA(data);
-  const Ratings ratings = read_amazon_ratings(Input::file(data / "amazon/AMAZON_FASHION.csv.gz"),
-                                              AmazonOrder::kItemFirst, threads());
+  const Ratings ratings =
+      read_amazon_ratings(Input::file(data / "amazon/AMAZON_FASHION.csv.gz"), threads());
   EXPECT_EQ(ratings.report.rows, 3176U);
   EXPECT_EQ(ratings.size() + ratings.report.duplicates, 3176U);
   EXPECT_GT(ratings.report.duplicates, 0U);

@@ -6,7 +6,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Input input = fuzz_input({data, size});
   ThreadPool& threads = fuzz_threads();
   read_or_refuse([&] { return read_movielens(input, threads); });
-  read_or_refuse([&] { return read_amazon_ratings(input, AmazonOrder::kItemFirst, threads); });
+  read_or_refuse([&] { return read_amazon_ratings(input, threads); });
   read_or_refuse([&] { return read_ratings_csv(input, {}, threads); });
   return 0;
 }

@@ -44,16 +44,6 @@ std::string kind_text(DataKind kind) {
   return "";
 }
 
-std::string needed_text(const DataSet& set) {
-  std::string text;
-  for (const DataFile& file : set.files) {
-    if (file.needed) {
-      text += (text.empty() ? "" : "; ") + expected_text(file);
-    }
-  }
-  return text;
-}
-
 void list(const DataFlags& flags) {
   const std::vector<fs::path> roots = data_roots(flags.data);
   Table table({"data set", "kind", "what it is", "licence", "found in"});
@@ -65,7 +55,7 @@ void list(const DataFlags& flags) {
   fmt::print("{}\n", table.aligned());
   Table sources({"data set", "home page", "expected files (plain or .gz)"});
   for (const DataSet& set : data_sets()) {
-    sources.add_row({set.name, set.home, needed_text(set)});
+    sources.add_row({set.name, set.home, expected_text(set)});
   }
   fmt::print("{}\nlooked for in", sources.aligned());
   for (const fs::path& root : roots) {
@@ -187,15 +177,18 @@ class DownloadDisplay {
 void get(const DataFlags& flags) {
   const DataSet& set = find_data_set(flags.name);
   const std::vector<fs::path> roots = data_roots(flags.data);
-  if (const std::optional<FoundFiles> found = locate(set, roots)) {
+  const std::optional<FoundFiles> found = locate(set, roots);
+  if (found && is_whole(*found)) {
     fmt::print("{} is here already: {}\n", set.name, found->folder.string());
     return;
   }
-  const fs::path folder = roots.front() / set.folders.front();
+  const fs::path folder = found ? found->folder : roots.front() / set.folders.front();
+  require_downloads(set, folder);
   fmt::print(stderr, "fetching {} into {}; licence: {}\n", set.name, folder.string(), set.licence);
   std::signal(SIGINT, [](int) { interrupted = 1; });
   DownloadDisplay display;
-  const bool finished = download(set, folder, std::ref(display));
+  ThreadPool threads(0);
+  const bool finished = download(set, folder, threads, std::ref(display));
   display.end();
   std::signal(SIGINT, SIG_DFL);
   if (!finished) {

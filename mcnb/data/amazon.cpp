@@ -4,16 +4,10 @@
 
 namespace mcnb {
 
-Ratings read_amazon_ratings(const Input& input, AmazonOrder order, ThreadPool& threads) {
-  const bool item_first = order == AmazonOrder::kItemFirst;
+Ratings read_amazon_ratings(const Input& input, ThreadPool& threads) {
   TextReader text(input, threads);
-  return read_delimited_ratings(text,
-                                {.columns = 4,
-                                 .user = item_first ? 1U : 0U,
-                                 .item = item_first ? 0U : 1U,
-                                 .lowest = 1.0,
-                                 .highest = 5.0},
-                                threads);
+  return read_delimited_ratings(
+      text, {.columns = 4, .user = 1, .item = 0, .lowest = 1.0, .highest = 5.0}, threads);
 }
 
 Ratings read_amazon_reviews(const Input& input, ThreadPool& threads) {

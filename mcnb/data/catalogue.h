@@ -20,11 +20,21 @@ enum class DataKind {
   kSamples,  // labelled samples
 };
 
+enum class Need {
+  kAlways,
+  kOneOfThese,  // at least one of the files of a form that say so
+  kOptional,
+};
+
 // One file that a data set is read from, under one of several names; each may also end in ".gz".
 struct DataFile {
   std::vector<std::string> names;
-  bool needed = true;
+  Need need = Need::kAlways;
+  bool is_folder = false;  // with files below it; then without ".gz"
 };
+
+// Files that belong together: one way in which a data set can lie here.
+using DataForm = std::vector<DataFile>;
 
 // What a data set holds, as far as it is known; nothing where a number does not apply.
 struct DataCounts {
@@ -34,19 +44,26 @@ struct DataCounts {
   std::optional<std::uint64_t> classes;
 };
 
+// A file in an archive, by its name alone. Checksums are "sha256:..." or "md5:...", or empty.
+struct ArchiveMember {
+  std::string name;
+  std::string checksum;
+};
+
 // Where a data set can be downloaded. An archive is unpacked: the members with these names,
 // wherever they lie in it, go into the data set's folder.
 struct Download {
   std::string url;
-  std::string file;                  // what it is called here; empty for archives
-  std::vector<std::string> members;  // of the archive
-  std::string checksum;              // "sha256:..." or "md5:..." of what is downloaded; or empty
+  std::string file;                    // what it is called here; empty for archives
+  std::vector<ArchiveMember> members;  // of the archive
+  std::string checksum;                // of what is downloaded
 };
 
-// The files of a data set on this machine, in the order of DataSet::files; empty where an optional
-// one is missing.
+// The files of a data set on this machine: which of DataSet::forms they have, and their paths in
+// the order of that form, empty where one that is not needed is missing.
 struct FoundFiles {
   std::filesystem::path folder;
+  std::size_t form = 0;
   std::vector<std::filesystem::path> paths;
 };
 
@@ -58,7 +75,7 @@ struct DataSet {
   std::string home;
   std::string licence;
   std::vector<std::string> folders;  // that hold it, below a data folder; the first is ours
-  std::vector<DataFile> files;
+  std::vector<DataForm> forms;       // the first that is there is read
   DataCounts published;
   std::vector<Download> downloads;
   std::string by_hand;  // why there is no download, and what to do
@@ -71,7 +88,18 @@ std::span<const DataSet> data_sets();
 // Throws Error (kUsage) listing the known ones.
 const DataSet& find_data_set(const std::string& name);
 
-// The first of the folders that has all needed files of the data set.
+// The file in the folder, under any of its names, plain or compressed; empty where there is none.
+// An empty file, or a folder of that name, is none.
+std::filesystem::path find_file(const std::filesystem::path& folder, const DataFile& file);
+
+// The first form of the data set whose needed files lie in these folders, each in the first that
+// has it. FoundFiles::folder is the last of them.
+std::optional<FoundFiles> find_files(const DataSet& set,
+                                     std::span<const std::filesystem::path> folders);
+// Whether the files that are not needed are there too.
+bool is_whole(const FoundFiles& files);
+
+// The first of the folders that has all needed files of a form of the data set.
 std::optional<FoundFiles> locate(const DataSet& set, std::span<const std::filesystem::path> roots);
 // Throws Error (kInput) that says which files are missing, from which home page they come, and
 // where to put them.
@@ -81,7 +109,8 @@ FoundFiles require_files(const DataSet& set, std::span<const std::filesystem::pa
 DataCounts count(const Ratings& ratings, DataKind kind);
 DataCounts count(const Samples& samples);
 
-// "ratings.csv or ratings.dat or u.data", for people.
-std::string expected_text(const DataFile& file);
+// The needed files, for people: "ratings.csv or ratings.dat or u.data", or "a; b, or: c" where
+// there are several, or several forms.
+std::string expected_text(const DataSet& set);
 
 }  // namespace mcnb

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
-#include <array>
-#include <system_error>
+#include <utility>
 
 #include "mcnb/base/error.h"
 #include "mcnb/data/binary_reader.h"
@@ -74,34 +73,13 @@ Samples read_cifar10_batch(const Input& batch, const std::vector<std::string>& c
   return samples;
 }
 
-Samples read_cifar10(const std::filesystem::path& folder) {
-  constexpr std::array<std::string_view, 6> kFiles = {"data_batch_1.bin", "data_batch_2.bin",
-                                                      "data_batch_3.bin", "data_batch_4.bin",
-                                                      "data_batch_5.bin", "test_batch.bin"};
-  const std::vector<std::string> names = read_class_names(Input::file(folder / "batches.meta.txt"));
-  std::vector<Samples> batches;
-  ReadReport missing;
-  for (const std::string_view file : kFiles) {
-    const std::filesystem::path plain = folder / file;
-    std::filesystem::path compressed = plain;
-    compressed += ".gz";
-    std::error_code ignored;
-    if (std::filesystem::exists(plain, ignored)) {
-      batches.push_back(read_cifar10_batch(Input::file(plain), names));
-    } else if (std::filesystem::exists(compressed, ignored)) {
-      batches.push_back(read_cifar10_batch(Input::file(compressed), names));
-    } else {
-      missing.skip("batches that are not there", plain.string());
-    }
+Samples read_cifar10(const Input& class_names, std::span<const Input> batches) {
+  const std::vector<std::string> names = read_class_names(class_names);
+  std::vector<Samples> parts;
+  for (const Input& batch : batches) {
+    parts.push_back(read_cifar10_batch(batch, names));
   }
-  if (batches.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected {} to {}, or the same with .gz, found none",
-                            folder.string(), kFiles.front(), kFiles.back()));
-  }
-  Samples samples = join_samples(std::move(batches));
-  samples.report.add(missing);
-  return samples;
+  return join_samples(std::move(parts));
 }
 
 }  // namespace mcnb

@@ -1,19 +1,19 @@
 #include "mcnb/data/download.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <curl/curl.h>
 #include <fmt/core.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/data/output_file.h"
+#include "mcnb/data/unpack.h"
 
 namespace mcnb {
 namespace {
@@ -25,33 +25,80 @@ constexpr long kSlowest = 100;  // bytes a second, below which for a minute we g
 constexpr long kSecondsOfSlowness = 60;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-File open(const fs::path& path, const char* mode) {
-  File file(std::fopen(path.c_str(), mode), std::fclose);
-  if (file == nullptr) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot open: {}", path.string(),
-                                                std::generic_category().message(errno)));
-  }
-  return file;
-}
-
-void move_file(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot write: {}", to.string(), error.message()));
-  }
-}
+using Report = std::function<bool(const DownloadProgress&)>;
 
 // The way out when a program cannot do it.
 std::string by_hand(const DataSet& set, const fs::path& folder) {
-  return fmt::format("by hand: fetch it from {} and put it into {}", set.home, folder.string());
+  return fmt::format("by hand: from {} fetch {}, and put it into {}", set.home, expected_text(set),
+                     folder.string());
 }
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Where it cannot be removed, what comes next to its path says so.
+void remove_file(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+// The folder "incoming" below that of a data set. At the end, folders that were made for nothing go
+// again, and parts that nothing came for.
+class Incoming {
+ public:
+  explicit Incoming(const fs::path& folder) : path_(folder / "incoming") {
+    std::error_code error;
+    for (fs::path missing = path_; !missing.empty() && !fs::exists(missing, error);
+         missing = missing.parent_path()) {
+      made_.push_back(missing);
+    }
+    fs::create_directories(path_, error);
+    if (error) {
+      const std::string why = error.message();
+      remove_folders();
+      throw Error(ErrorKind::kSystem,
+                  fmt::format("{}: cannot make the folder: {}", path_.string(), why));
+    }
+  }
+  ~Incoming() {
+    std::error_code error;
+    for (const fs::path& part : parts_) {
+      if (fs::exists(part, error) && fs::is_empty(part, error)) {
+        fs::remove(part, error);
+      }
+    }
+    fs::remove(path_, error);
+    remove_folders();
+  }
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  // Where what comes from an url lies until it is whole.
+  fs::path part_of(const std::string& url) {
+    parts_.push_back(path_ / (fs::path(url).filename().string() + ".part"));
+    return parts_.back();
+  }
+
+ private:
+  void remove_folders() const {
+    for (const fs::path& folder : made_) {
+      std::error_code not_empty;
+      fs::remove(folder, not_empty);
+    }
+  }
+
+  fs::path path_;
+  std::vector<fs::path> made_;  // the deepest first
+  std::vector<fs::path> parts_;
+};
 
 // One transfer, as the callbacks see it.
 struct Transfer {
-  const std::function<bool(const DownloadProgress&)>& report;
+  const Report& report;
   DownloadProgress progress;
   std::uint64_t already = 0;
   bool stopped = false;
@@ -65,12 +112,26 @@ int tell_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, c
   return transfer.stopped ? 1 : 0;
 }
 
-// Appends what is missing of the url to the part. Returns false where it was stopped.
-bool fetch(const DataSet& set, const std::string& url, const fs::path& part, const fs::path& folder,
-           const std::function<bool(const DownloadProgress&)>& report) {
+enum class Fetched {
+  kWhole,
+  kStopped,
+  kNotFromHere,  // the server does not go on from where the part ends
+};
+
+// Servers without byte ranges send all again, and those with them refuse to go on behind the end
+// (which curl takes for success).
+bool goes_not_on(CURLcode code, long status) {
+  constexpr long kRangeNotSatisfiable = 416;
+  return code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME ||
+         status == kRangeNotSatisfiable;
+}
+
+// Appends what is missing of the url to the part.
+Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& part,
+                   const fs::path& folder, const Report& report) {
   std::error_code error;
-  const std::uintmax_t already = fs::exists(part, error) ? fs::file_size(part, error) : 0;
-  const File file = open(part, "ab");
+  const std::uintmax_t already = is_there(part) ? fs::file_size(part, error) : 0;
+  File file(open_file(part, "ab"), std::fclose);
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   if (curl == nullptr) {
     throw Error(ErrorKind::kSystem, "the download library does not start");
@@ -94,108 +155,137 @@ bool fetch(const DataSet& set, const std::string& url, const fs::path& part, con
   long status = 0;
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   if (transfer.stopped) {
-    return false;
+    return Fetched::kStopped;
   }
-  constexpr long kNothingBehind = 416;  // the part is whole already
-  if (code == CURLE_HTTP_RETURNED_ERROR && status == kNothingBehind && already > 0) {
-    return true;
+  if (already > 0 && goes_not_on(code, status)) {
+    return Fetched::kNotFromHere;
   }
   if (code != CURLE_OK) {
     const std::string why = message[0] != '\0' ? message.data() : curl_easy_strerror(code);
     throw Error(ErrorKind::kSystem, fmt::format("data set {}: cannot download {}: {}\n{}", set.name,
                                                 url, why, by_hand(set, folder)));
   }
-  if (std::fflush(file.get()) != 0) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write", part.string()));
-  }
-  return true;
+  close_safely(file.release(), part);
+  return Fetched::kWhole;
 }
 
-struct ArchiveCloser {
-  void operator()(archive* open) const { archive_read_free(open); }
-};
-using OpenArchive = std::unique_ptr<archive, ArchiveCloser>;
-
-[[noreturn]] void refuse_archive(const fs::path& path, archive* reader) {
-  const char* why = archive_error_string(reader);
-  throw Error(ErrorKind::kInput, fmt::format("{}: expected an archive: {}", path.string(),
-                                             why == nullptr ? "damaged" : why));
+// The same, from the beginning where the server does not go on. Returns false where it was stopped.
+bool fetch(const DataSet& set, const std::string& url, const fs::path& part, const fs::path& folder,
+           const Report& report) {
+  Fetched fetched = fetch_rest(set, url, part, folder, report);
+  if (fetched == Fetched::kNotFromHere) {
+    remove_file(part);
+    fetched = fetch_rest(set, url, part, folder, report);
+  }
+  return fetched == Fetched::kWhole;
 }
 
-// Writes the current member to a file. One that is compressed by itself (".Z") is decompressed.
-void write_member(const fs::path& path, archive* reader, bool compressed, const fs::path& to) {
-  std::string bytes;
-  std::array<char, 1 << 16> block{};
-  for (;;) {
-    const auto count = archive_read_data(reader, block.data(), block.size());
-    if (count < 0) {
-      refuse_archive(path, reader);
-    }
-    if (count == 0) {
-      break;
-    }
-    bytes.append(block.data(), static_cast<std::size_t>(count));
-  }
-  const fs::path part = to.string() + ".part";
-  {
-    const File file = open(part, "wb");
-    if (compressed) {
-      const OpenArchive inner(archive_read_new());
-      archive_read_support_filter_all(inner.get());
-      archive_read_support_format_raw(inner.get());
-      archive_entry* entry = nullptr;
-      if (archive_read_open_memory(inner.get(), bytes.data(), bytes.size()) != ARCHIVE_OK ||
-          archive_read_next_header(inner.get(), &entry) != ARCHIVE_OK ||
-          archive_read_data_into_fd(inner.get(), fileno(file.get())) != ARCHIVE_OK) {
-        refuse_archive(path, inner.get());
-      }
-    } else if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) {
-      throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write", part.string()));
-    }
-  }
-  move_file(part, to);
+bool is_right(const fs::path& path, const std::string& checksum) {
+  return checksum.empty() || file_checksum(path, checksum) == checksum;
 }
 
-void unpack(const fs::path& path, const std::vector<std::string>& members, const fs::path& folder) {
-  const OpenArchive reader(archive_read_new());
-  archive_read_support_filter_all(reader.get());
-  archive_read_support_format_all(reader.get());
-  constexpr std::size_t kBlock = 1 << 16;
-  if (archive_read_open_filename(reader.get(), path.c_str(), kBlock) != ARCHIVE_OK) {
-    refuse_archive(path, reader.get());
-  }
-  std::vector<std::string> left = members;
-  archive_entry* entry = nullptr;
-  int result = ARCHIVE_OK;
-  while (!left.empty() && (result = archive_read_next_header(reader.get(), &entry)) == ARCHIVE_OK) {
-    const std::string name = fs::path(archive_entry_pathname(entry)).filename().string();
-    for (const bool compressed : {false, true}) {
-      const auto found = std::ranges::find_if(left, [&](const std::string& member) {
-        return name == member + (compressed ? ".Z" : "");
-      });
-      if (found != left.end()) {
-        write_member(path, reader.get(), compressed, folder / *found);
-        left.erase(found);
-        break;
+// Whether the data set's folder has the file that a download calls by this name, be it under
+// another of its names.
+bool is_here(const DataSet& set, const std::string& name, const fs::path& folder) {
+  const std::string plain = name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
+  for (const DataForm& form : set.forms) {
+    for (const DataFile& file : form) {
+      if (std::ranges::find(file.names, plain) != file.names.end()) {
+        return !find_file(folder, file).empty();
       }
     }
   }
-  if (result != ARCHIVE_OK && result != ARCHIVE_EOF) {
-    refuse_archive(path, reader.get());
+  return is_there(folder / name);
+}
+
+std::vector<ArchiveMember> files_of(const Download& one) {
+  return one.file.empty() ? one.members : std::vector<ArchiveMember>{{one.file, one.checksum}};
+}
+
+// What a download is still to bring.
+std::vector<ArchiveMember> missing(const DataSet& set, const Download& one, const fs::path& folder,
+                                   const fs::path& incoming) {
+  std::vector<ArchiveMember> files = files_of(one);
+  std::erase_if(files, [&](const ArchiveMember& file) {
+    const fs::path fetched = incoming / file.name;
+    return is_here(set, file.name, folder) ||
+           (is_there(fetched) && is_right(fetched, file.checksum));
+  });
+  return files;
+}
+
+// The files that have come and wait for their places.
+std::vector<fs::path> waiting(const DataSet& set, const fs::path& incoming) {
+  std::vector<fs::path> paths;
+  for (const Download& one : set.downloads) {
+    for (const ArchiveMember& file : files_of(one)) {
+      if (is_there(incoming / file.name)) {
+        paths.push_back(incoming / file.name);
+      }
+    }
   }
-  if (!left.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected {} in the archive", path.string(), left.front()));
+  return paths;
+}
+
+void expect_checksum(const fs::path& path, const std::string& what, const std::string& checksum) {
+  if (!is_right(path, checksum)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: expected {}, what came has {}", what, checksum,
+                                               file_checksum(path, checksum)));
   }
 }
 
-bool all_there(const Download& one, const fs::path& folder) {
-  const auto there = [&](const std::string& name) { return fs::exists(folder / name); };
+// Makes the files of what was fetched. Throws Error (kInput) where it is not what was expected.
+void take_files(const Download& one, const std::vector<ArchiveMember>& files, const fs::path& part,
+                const fs::path& incoming) {
+  expect_checksum(part, one.url, one.checksum);
   if (!one.file.empty()) {
-    return there(one.file) &&
-           (one.checksum.empty() || file_checksum(folder / one.file, one.checksum) == one.checksum);
+    move_file(part, incoming / one.file);
+    return;
   }
-  return std::ranges::all_of(one.members, there);
+  std::vector<std::string> names;
+  for (const ArchiveMember& file : files) {
+    names.push_back(file.name);
+  }
+  unpack(part, names, incoming);
+  for (const ArchiveMember& file : files) {
+    expect_checksum(incoming / file.name, one.url + ": " + file.name, file.checksum);
+  }
+  remove_file(part);
+}
+
+// Reads the data set as it will be: a page that asks to sign in is no data, whatever its status.
+void expect_readable(const DataSet& set, const fs::path& folder, const fs::path& incoming,
+                     ThreadPool& threads) {
+  const std::array<fs::path, 2> folders = {incoming, folder};
+  const std::optional<FoundFiles> found = find_files(set, folders);
+  if (!found) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("expected {}; not all of them came", expected_text(set)));
+  }
+  if (set.kind == DataKind::kSamples) {
+    static_cast<void>(set.read_samples(*found, threads));
+  } else {
+    static_cast<void>(set.read_ratings(*found, threads));
+  }
+}
+
+// Runs a step; where what came turns out wrong, throws these files away and says so.
+template <class Step>
+void discard_if_wrong(const DataSet& set, const fs::path& folder,
+                      const std::vector<fs::path>& files, Step&& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInput) {
+      throw;
+    }
+    for (const fs::path& file : files) {
+      remove_file(file);
+    }
+    throw Error(ErrorKind::kInput,
+                fmt::format("data set {}: {}; what was fetched is thrown away\n{}", set.name,
+                            error.what(), by_hand(set, folder)));
+  }
 }
 
 }  // namespace
@@ -208,7 +298,7 @@ std::string file_checksum(const fs::path& path, const std::string& like) {
   if (digest == nullptr || EVP_DigestInit_ex(context.get(), digest, nullptr) != 1) {
     throw Error(ErrorKind::kSystem, fmt::format("checksum: expected sha256 or md5, got {}", kind));
   }
-  const File file = open(path, "rb");
+  const File file(open_file(path, "rb"), std::fclose);
   std::vector<char> block(1 << 20);
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
     EVP_DigestUpdate(context.get(), block.data(), count);
@@ -226,42 +316,40 @@ std::string file_checksum(const fs::path& path, const std::string& like) {
   return text;
 }
 
-bool download(const DataSet& set, const fs::path& folder,
-              const std::function<bool(const DownloadProgress&)>& report) {
+void require_downloads(const DataSet& set, const fs::path& folder) {
   if (set.downloads.empty()) {
     throw Error(ErrorKind::kUsage, fmt::format("data set {}: a program cannot fetch it: {}\n{}",
                                                set.name, set.by_hand, by_hand(set, folder)));
   }
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot make the folder: {}", folder.string(), error.message()));
-  }
+}
+
+bool download(const DataSet& set, const fs::path& folder, ThreadPool& threads,
+              const Report& report) {
+  require_downloads(set, folder);
+  Incoming incoming(folder);
   for (const Download& one : set.downloads) {
-    if (all_there(one, folder)) {
+    const std::vector<ArchiveMember> files = missing(set, one, folder, incoming.path());
+    if (files.empty()) {
       continue;
     }
-    const fs::path part = folder / (fs::path(one.url).filename().string() + ".part");
+    const fs::path part = incoming.part_of(one.url);
     if (!fetch(set, one.url, part, folder, report)) {
       return false;
     }
-    if (!one.checksum.empty()) {
-      const std::string found = file_checksum(part, one.checksum);
-      if (found != one.checksum) {
-        fs::remove(part, error);
-        throw Error(ErrorKind::kInput,
-                    fmt::format("data set {}: {}: expected {}, what came has {}; it was thrown "
-                                "away\n{}",
-                                set.name, one.url, one.checksum, found, by_hand(set, folder)));
-      }
+    std::vector<fs::path> fetched{part};
+    for (const ArchiveMember& file : files) {
+      fetched.push_back(incoming.path() / file.name);
     }
-    if (one.file.empty()) {
-      unpack(part, one.members, folder);
-      fs::remove(part, error);
-    } else {
-      move_file(part, folder / one.file);
-    }
+    discard_if_wrong(set, folder, fetched, [&] { take_files(one, files, part, incoming.path()); });
+  }
+  const std::vector<fs::path> fetched = waiting(set, incoming.path());
+  if (fetched.empty()) {
+    return true;
+  }
+  discard_if_wrong(set, folder, fetched,
+                   [&] { expect_readable(set, folder, incoming.path(), threads); });
+  for (const fs::path& file : fetched) {
+    move_file(file, folder / file.filename());
   }
   return true;
 }

@@ -24,8 +24,12 @@ struct EdgePart : TextPart {
     if (count != ends.size()) {
       refuse_column_count(ends.size(), count);
     }
+    for (const std::string_view end : ends) {
+      if (whole_number(end) == kNoWholeNumber) {
+        refuse_field("node", "a whole number", end);
+      }
+    }
     if (ends[0] == ends[1]) {
-      check_name("node", ends[0]);
       skip("links of a node to itself");
       return;
     }

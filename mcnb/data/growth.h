@@ -14,13 +14,18 @@ inline constexpr double kMostGrowth = 8.0;
 // it is then much cheaper. Only a hint.
 void prefer_large_pages(void* memory, std::size_t bytes);
 
+// Growth of a column that has outgrown what was expected of it: by a share of its length, lest
+// every further value move it.
+inline constexpr double kUnexpectedGrowth = 1.5;
+
 // Room for `added` more values in a column that is expected to become `growth` times as long as it
 // is then, so that it seldom moves.
 template <class T>
 void make_room(std::vector<T>& column, std::size_t added, double growth) {
   const std::size_t needed = column.size() + added;
   if (needed > column.capacity()) {
-    const double expected = static_cast<double>(needed) * std::clamp(growth, 1.0, kMostGrowth);
+    const double fewest = column.empty() || growth > 1.0 ? 1.0 : kUnexpectedGrowth;
+    const double expected = static_cast<double>(needed) * std::clamp(growth, fewest, kMostGrowth);
     column.reserve(std::max(static_cast<std::size_t>(expected), needed));
     prefer_large_pages(column.data() + column.size(),
                        (column.capacity() - column.size()) * sizeof(T));

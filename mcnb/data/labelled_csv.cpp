@@ -24,6 +24,7 @@ std::size_t label_column(const TextReader& text, const std::vector<std::string_v
 
 Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
                           ThreadPool& threads) {
+  refuse_names_without_header(options.header, "label_column", options.label_column);
   TextReader text(input, threads);
   std::vector<std::string_view> first;
   std::string scratch;
@@ -40,10 +41,10 @@ Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
                      .columns = first.size(),
                      .label = first.size() - 1,
                      .class_names = {}};
-  bool is_header = true;
+  bool is_header = options.header != HeaderLine::kNo;
   if (!options.label_column.empty()) {
     layout.label = label_column(text, first, options.label_column);
-  } else {
+  } else if (options.header == HeaderLine::kAuto) {
     for (std::size_t column = 0; column < layout.label; ++column) {
       is_header = is_header && std::isnan(parse_float(first[column]));
     }

@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 
@@ -53,7 +53,7 @@ static_assert(dimension() == 126);
 std::size_t place_among(std::string_view letters, std::string_view name, std::string_view field) {
   const std::size_t place = field.size() == 1 ? letters.find(field[0]) : std::string_view::npos;
   if (place == std::string_view::npos) {
-    refuse_field(name, fmt::format("one of {}", letters), field);
+    refuse_field(name, fmt::format("one of {}", fmt::join(letters, ", ")), field);
   }
   return place;
 }

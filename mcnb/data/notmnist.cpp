@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLetters = "ABCDEFGHIJ";
 constexpr std::uint32_t kSide = 28;
 constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
 constexpr std::size_t kLargestFile = std::size_t{1} << 20;
@@ -37,7 +36,8 @@ struct Letter {
 std::optional<std::size_t> class_of(const fs::path& path) {
   const std::string folder = path.parent_path().filename().string();
   const std::string file = path.filename().string();
-  const std::size_t number = folder.size() == 1 ? kLetters.find(folder[0]) : std::string_view::npos;
+  const std::size_t number =
+      folder.size() == 1 ? kNotMnistLetters.find(folder[0]) : std::string_view::npos;
   // Names that start with a point are notes that some systems leave in archives.
   if (number == std::string_view::npos || path.extension() != ".png" || file.starts_with('.')) {
     return std::nullopt;
@@ -62,7 +62,7 @@ Samples samples_of(std::vector<Letter> letters, const std::string& name, ReadRep
   });
   Samples samples;
   samples.dimension = kPixels;
-  for (const char letter : kLetters) {
+  for (const char letter : kNotMnistLetters) {
     samples.class_names.emplace_back(1, letter);
   }
   samples.values.reserve(letters.size() * kPixels);

@@ -45,14 +45,12 @@ constexpr std::array<NumberType, 11> kTypes = {{{"|b1", 1, convert<std::uint8_t>
                                                 {"<f4", 4, convert<float>},
                                                 {"<f8", 8, convert<double>}}};
 
-// The rows of an array, one block after the other. Memory does not depend on what the header says.
+// The rows of an array, one block after the other. Memory does not depend on what the header says;
+// an array in Fortran order is held as a whole.
 class NpyRows {
  public:
   explicit NpyRows(const Input& input) : file_(input) {
     const NpyHeader header = read_npy_header(file_);
-    if (header.fortran_order) {
-      file_.refuse("header: expected C order, found Fortran order");
-    }
     const auto* const type = std::ranges::find(kTypes, header.type, &NumberType::name);
     if (type == kTypes.end()) {
       file_.refuse(
@@ -75,6 +73,9 @@ class NpyRows {
       }
       width_ *= size;
     }
+    if (header.fortran_order) {
+      columns_ = Columns{read_columns(), places_of_columns(header.shape)};
+    }
   }
 
   std::uint64_t rows() const { return rows_; }
@@ -90,14 +91,68 @@ class NpyRows {
       return {};
     }
     numbers_.resize(static_cast<std::size_t>(count) * width_);
-    bytes_.resize(numbers_.size() * type_.size);
-    file_.read(bytes_, "the array");
-    type_.convert(bytes_, numbers_);
+    if (columns_) {
+      gather(static_cast<std::size_t>(count));
+    } else {
+      bytes_.resize(numbers_.size() * type_.size);
+      file_.read(bytes_, "the array");
+      type_.convert(bytes_, numbers_);
+    }
     done_ += count;
     return numbers_;
   }
 
  private:
+  // An array in Fortran order: whole columns, one after the other.
+  struct Columns {
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::size_t> places;  // of each column in a row
+  };
+
+  std::vector<std::uint8_t> read_columns() {
+    constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 48;
+    if (rows_ > kMostNumbers / width_) {
+      file_.refuse(fmt::format("header: expected at most {} numbers, found {} rows of {}",
+                               kMostNumbers, rows_, width_));
+    }
+    const auto size = static_cast<std::size_t>(rows_) * width_ * type_.size;
+    std::vector<std::uint8_t> bytes;
+    while (bytes.size() < size) {
+      const std::size_t step = std::min(size - bytes.size(), kBlock * type_.size);
+      bytes.resize(bytes.size() + step);
+      file_.read(std::span(bytes).last(step), "the array");
+    }
+    return bytes;
+  }
+
+  // Of the dimensions behind the first, the first runs fastest in Fortran order and the last in C
+  // order.
+  std::vector<std::size_t> places_of_columns(const std::vector<std::uint64_t>& shape) const {
+    std::vector<std::size_t> places(width_, 0);
+    for (std::size_t column = 0; column < width_; ++column) {
+      std::size_t rest = column;
+      for (std::size_t i = 1; i < shape.size(); ++i) {
+        const auto size = static_cast<std::size_t>(shape[i]);
+        places[column] = places[column] * size + rest % size;
+        rest /= size;
+      }
+    }
+    return places;
+  }
+
+  void gather(std::size_t count) {
+    column_.resize(count);
+    for (std::size_t column = 0; column < width_; ++column) {
+      const std::size_t first =
+          column * static_cast<std::size_t>(rows_) + static_cast<std::size_t>(done_);
+      type_.convert(std::span(columns_->bytes).subspan(first * type_.size, count * type_.size),
+                    column_);
+      for (std::size_t row = 0; row < count; ++row) {
+        numbers_[row * width_ + columns_->places[column]] = column_[row];
+      }
+    }
+  }
+
   BinaryReader file_;
   NumberType type_{};
   std::uint64_t rows_ = 0;
@@ -105,6 +160,8 @@ class NpyRows {
   std::size_t width_ = 1;
   std::vector<std::uint8_t> bytes_;
   std::vector<double> numbers_;
+  std::optional<Columns> columns_;
+  std::vector<double> column_;
 };
 
 // Collects labels and numbers the different ones in the order in which they come.

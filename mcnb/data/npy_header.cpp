@@ -125,11 +125,10 @@ class Dictionary {
 }  // namespace
 
 NpyHeader read_npy_header(BinaryReader& file) {
-  constexpr std::string_view kMagic = "\x93NUMPY";
   constexpr std::uint32_t kLongest = 1U << 20;
   std::array<std::uint8_t, 8> start;  // magic, major version, minor version
   file.read(start, "the header");
-  if (!std::equal(kMagic.begin(), kMagic.end(), start.begin(),
+  if (!std::equal(kNpyMagic.begin(), kNpyMagic.end(), start.begin(),
                   [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; })) {
     file.refuse("expected a .npy file, found other bytes at its start");
   }

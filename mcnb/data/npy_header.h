@@ -3,11 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mcnb/data/binary_reader.h"
 
 namespace mcnb {
+
+// The first bytes of every .npy file.
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 // What stands before the data of a .npy file.
 struct NpyHeader {

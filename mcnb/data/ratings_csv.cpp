@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -80,6 +81,9 @@ bool is_number(std::string_view field) { return !std::isnan(parse_float(field));
 
 Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
                          ThreadPool& threads) {
+  refuse_names_without_header(options.header, "user_column", options.user_column);
+  refuse_names_without_header(options.header, "item_column", options.item_column);
+  refuse_names_without_header(options.header, "rating_column", options.rating_column);
   TextReader text(input, threads);
   const std::string_view first = text.need_line();
   Header header;
@@ -96,10 +100,14 @@ Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
   RatingLayout layout{.separator = std::string(1, options.separator),
                       .quotes = true,
                       .columns = header.size(),
-                      .lowest = options.lowest,
-                      .highest = options.highest};
-  if (find_columns(text, header, options, layout) || std::ranges::none_of(header, is_number)) {
-    text.skip_line();
+                      .lowest = std::numeric_limits<float>::lowest(),
+                      .highest = std::numeric_limits<float>::max()};
+  if (options.header != HeaderLine::kNo) {
+    const bool has_names = find_columns(text, header, options, layout);
+    if (has_names || options.header == HeaderLine::kYes ||
+        std::ranges::none_of(header, is_number)) {
+      text.skip_line();
+    }
   }
   return read_delimited_ratings(text, layout, threads);
 }

@@ -183,14 +183,6 @@ std::string recipe_text(const RecommendationRecipe& recipe) {
       recipe.most_users, recipe.most_items, recipe.data_seed);
 }
 
-std::size_t RecommendationData::memory_bytes() const {
-  return (item_features.capacity() + member_features.capacity()) * sizeof(float) +
-         (item_numbers.capacity() + member_numbers.capacity() + liked.items.capacity() +
-          not_liked.items.capacity()) *
-             sizeof(std::uint32_t) +
-         (liked.begin.capacity() + not_liked.begin.capacity()) * sizeof(std::uint64_t);
-}
-
 RecommendationData prepare_recommendation(const Ratings& ratings,
                                           const RecommendationRecipe& recipe, ThreadPool& threads) {
   const bool links = recipe.kind == RatingKind::kLinks;

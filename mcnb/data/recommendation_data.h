@@ -77,7 +77,6 @@ struct RecommendationData {
     return std::span(member_features)
         .subspan(number * kRecommendationFeatures, kRecommendationFeatures);
   }
-  std::size_t memory_bytes() const;
 
   bool operator==(const RecommendationData&) const = default;
 };

@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/data/header_line.h"
 #include "mcnb/data/input.h"
 #include "mcnb/data/samples.h"
 
@@ -28,13 +31,14 @@ Samples read_idx(const Input& images, const Input& labels, const IdxOptions& opt
 // One binary batch of CIFAR-10: records of a label and 3 x 32 x 32 bytes. The names are ten.
 Samples read_cifar10_batch(const Input& batch, const std::vector<std::string>& class_names);
 
-// The batches of a folder, data_batch_1.bin to data_batch_5.bin, then test_batch.bin, each plain or
-// with .gz, and batches.meta.txt. Those that are missing are reported; one at least must be there.
-Samples read_cifar10(const std::filesystem::path& folder);
+// Batches, one after the other, and the names of the classes: a text of ten lines, as
+// batches.meta.txt is. Requires at least one batch.
+Samples read_cifar10(const Input& class_names, std::span<const Input> batches);
 
 // notMNIST: PNG pictures, 28 x 28, in folders A to J, which lie in the folder or .tar or .tar.gz
 // archive given, at any depth. Ordered by letter and file name. Pictures that cannot be read (the
 // public archives hold two) and files elsewhere are left out and reported.
+inline constexpr std::string_view kNotMnistLetters = "ABCDEFGHIJ";  // its classes
 Samples read_notmnist(const std::filesystem::path& folder_or_archive, ThreadPool& threads);
 Samples read_notmnist_archive(const Input& archive, ThreadPool& threads);
 
@@ -49,20 +53,27 @@ Samples read_mushroom(const Input& input, ThreadPool& threads);
 // UCI MAGIC gamma telescope: ten numbers and the class, g or h.
 Samples read_magic_telescope(const Input& input, ThreadPool& threads);
 
-// Any CSV of numbers with one label column: that of the given name, else the last one. The first
-// line is a header where the label has a name, or where no field beside the label is a number.
+// Any CSV of numbers with one label column: that of the given name, else the last one. Unless told,
+// the first line is a header where the label has a name, or where no field beside the label is a
+// number.
 // Classes are the labels met: in the order of numbers where all are numbers, else in that of their
 // bytes.
 struct LabelledCsvOptions {
   std::string label_column;  // empty: the last one
   char separator = ',';      // ' ': runs of blanks and tabs
+  HeaderLine header = HeaderLine::kAuto;
 };
 Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
                           ThreadPool& threads);
 
-// NumPy's .npy (versions 1 to 3, C order, little-endian whole or floating-point numbers). The first
+// NumPy's .npy (versions 1 to 3, little-endian whole or floating-point numbers). The first
 // dimension counts the samples. Labels, whole numbers, are a second file or the last column;
 // classes are the labels met, in order.
 Samples read_npy(const Input& values, const std::optional<Input>& labels);
+
+// A CSV, or .npy with the label in the last column, told apart by the first bytes, not by the name.
+// Throws Error (kUsage) for a label by name in a .npy file.
+Samples read_own_samples(const Input& input, const LabelledCsvOptions& options,
+                         ThreadPool& threads);
 
 }  // namespace mcnb

@@ -2,6 +2,7 @@
 
 #include "mcnb/data/samples_readers.h"
 #include "tests/data/data_files.h"
+#include "tests/numeric/plain_network.h"
 
 namespace mcnb {
 namespace {
@@ -76,11 +77,11 @@ TEST(Mushroom, ValuesThatAreNotDocumentedAreRefused) {
     return refusal([&] { read_mushroom(text_input(row, "s"), threads()); });
   };
   EXPECT_EQ(refused("q,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u"),
-            "s:1: class: expected one of ep, found 'q'");
+            "s:1: class: expected one of e, p, found 'q'");
   EXPECT_EQ(refused("p,z,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u"),
-            "s:1: cap-shape: expected one of bcxfks, found 'z'");
+            "s:1: cap-shape: expected one of b, c, x, f, k, s, found 'z'");
   EXPECT_EQ(refused("p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,?"),
-            "s:1: habitat: expected one of glmpuwd, found '?'");
+            "s:1: habitat: expected one of g, l, m, p, u, w, d, found '?'");
   EXPECT_EQ(refused("p,x\n"), "s:1: expected 23 columns, found 2");
 }
 
@@ -94,6 +95,20 @@ TEST(LabelledCsv, TheLabelIsTheLastColumnOrTheOneNamed) {
   EXPECT_EQ(named.labels, (Labels{0, 1}));
   EXPECT_EQ(csv("1,2,x\n3,4,y\n").values, (Floats{1, 2, 3, 4})) << "no header";
   EXPECT_EQ(csv("1  2 x\n3\t4 y \n", {"", ' '}).values, (Floats{1, 2, 3, 4})) << "blanks";
+}
+
+TEST(LabelledCsv, TheFirstLineIsAHeaderWhereToldSo) {
+  const std::string numbered = "0,1,label\n2,3,4\n";
+  EXPECT_EQ(csv(numbered).values, (Floats{0, 1, 2, 3})) << "its fields are numbers";
+  const Samples told = csv(numbered, {.header = HeaderLine::kYes});
+  EXPECT_EQ(told.values, (Floats{2, 3}));
+  EXPECT_EQ(told.class_names, NamesOfClasses{"4"});
+  EXPECT_EQ(csv("0,label,1\n2,x,3\n", {.label_column = "label", .header = HeaderLine::kYes}).values,
+            (Floats{2, 3}));
+  EXPECT_EQ(refusal([] { csv("a,b,c\n1,2,3\n", {.header = HeaderLine::kNo}); }),
+            "s:1: column 1: expected a number, found 'a'");
+  plain::expect_error(ErrorKind::kUsage, "label_column: expected none",
+                      [] { csv("a,b\n1,2\n", {.label_column = "b", .header = HeaderLine::kNo}); });
 }
 
 TEST(LabelledCsv, ClassesAreInTheOrderOfNumbersWhereAllAreNumbers) {

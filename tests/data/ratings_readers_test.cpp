@@ -7,6 +7,7 @@
 #include "mcnb/base/random.h"
 #include "mcnb/data/rating_rows.h"
 #include "tests/data/data_files.h"
+#include "tests/numeric/plain_network.h"
 
 namespace mcnb {
 namespace {
@@ -41,10 +42,6 @@ Ratings read(const Reader& reader, const std::string& text, std::size_t thread_c
 
 std::string refusal_of(const Reader& reader, const std::string& text) {
   return refusal([&] { read(reader, text); });
-}
-
-Ratings read_amazon(const Input& input, ThreadPool& threads) {
-  return read_amazon_ratings(input, AmazonOrder::kItemFirst, threads);
 }
 
 Reader csv(const RatingsCsvOptions& options = {}) {
@@ -180,16 +177,11 @@ TEST(Yelp, WrongReviewsAreRefusedWithTheirPlace) {
   }
 }
 
-TEST(Amazon, ReadsBothOrdersAndReviews) {
+TEST(Amazon, ReadsRatingsAndReviews) {
   const std::string text = "0001,A1,5.0,1441324800\nB2,A1,1.0,1441324801\n";
-  EXPECT_EQ(rows_of(read(read_amazon, text)),
+  EXPECT_EQ(rows_of(read(read_amazon_ratings, text)),
             (std::vector<Row>{{"A1", "0001", 5}, {"A1", "B2", 1}}));
-  const Reader user_first = [](const Input& input, ThreadPool& threads) {
-    return read_amazon_ratings(input, AmazonOrder::kUserFirst, threads);
-  };
-  EXPECT_EQ(rows_of(read(user_first, text)),
-            (std::vector<Row>{{"0001", "A1", 5}, {"B2", "A1", 1}}));
-  EXPECT_EQ(refusal_of(read_amazon, "B2,A1,0.0,1\n"),
+  EXPECT_EQ(refusal_of(read_amazon_ratings, "B2,A1,0.0,1\n"),
             "r:1: rating: expected a number from 1 to 5, found '0.0'");
   EXPECT_EQ(rows_of(read(read_amazon_reviews,
                          R"({"overall": 3.0, "reviewerID": "A1", "asin": "0001", "vote": "2"})")),
@@ -216,6 +208,12 @@ TEST(EdgeList, LinksGoBothWaysUnderOneNumbering) {
 TEST(EdgeList, WrongLinksAreRefused) {
   EXPECT_EQ(refusal_of(read_edge_list, "0 1\n2\n"), "r:2: expected 2 columns, found 1");
   EXPECT_EQ(refusal_of(read_edge_list, "0 1 0.5\n"), "r:1: expected 2 columns, found 3");
+  for (const std::string name : {"x", "-1", "1.5", "01", "1e3", "+1"}) {
+    EXPECT_EQ(refusal_of(read_edge_list, "0 1\n1 " + name + "\n"),
+              "r:2: node: expected a whole number, found '" + name + "'");
+    EXPECT_EQ(refusal_of(read_edge_list, name + " " + name + "\n"),
+              "r:1: node: expected a whole number, found '" + name + "'");
+  }
   EXPECT_EQ(refusal_of(read_edge_list, "# nothing\n"), "r: expected links, found none");
 }
 
@@ -237,6 +235,22 @@ TEST(RatingsCsv, FindsColumnsByTheNamesGiven) {
             "r:2: expected a column '7' for the rating, found none of that name");
 }
 
+TEST(RatingsCsv, TheFirstLineIsAHeaderWhereToldSo) {
+  const std::string numbered = "0,1,2\n7,8,9\n";
+  EXPECT_EQ(read(csv(), numbered).size(), 2U) << "its fields are numbers";
+  EXPECT_EQ(rows_of(read(csv({.header = HeaderLine::kYes}), numbered)),
+            (std::vector<Row>{{"7", "8", 9}}));
+  EXPECT_EQ(rows_of(read(csv({.header = HeaderLine::kYes}), "rating,user,item\n1,u,i\n")),
+            (std::vector<Row>{{"u", "i", 1}}));
+  EXPECT_EQ(rows_of(read(csv({.header = HeaderLine::kNo}), "user,item,1\nu,i,2\n")),
+            (std::vector<Row>{{"user", "item", 1}, {"u", "i", 2}}));
+  EXPECT_EQ(refusal_of(csv({.header = HeaderLine::kNo}), "user,item,rating\nu,i,1\n"),
+            "r:1: rating: expected a number, found 'rating'");
+  plain::expect_error(ErrorKind::kUsage, "item_column: expected none", [] {
+    read(csv({.item_column = "item", .header = HeaderLine::kNo}), "user,item,rating\nu,i,1\n");
+  });
+}
+
 TEST(RatingsCsv, WrongFilesAreRefused) {
   EXPECT_EQ(refusal_of(csv(), "user,item,note\nu,i,1\n"),
             "r:1: expected a column 'rating' for the rating, found none of that name");
@@ -245,8 +259,6 @@ TEST(RatingsCsv, WrongFilesAreRefused) {
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,2,3,4\n"), "r:2: expected 3 columns, found 4");
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,\"2,3\n"),
             "r:2: expected the end of a quoted field, found the end of the line");
-  EXPECT_EQ(refusal_of(csv({.lowest = 0, .highest = 5}), "1,2,6\n"),
-            "r:1: rating: expected a number from 0 to 5, found '6'");
   EXPECT_EQ(refusal_of(csv(), "user,item,rating\n"), "r: expected ratings, found none");
   EXPECT_EQ(refusal_of(csv(), "\n \n"), "r: expected rows, found blank lines only");
 }

@@ -7,7 +7,6 @@
 
 #include "mcnb/base/random.h"
 #include "tests/data/data_files.h"
-#include "tests/temporary_folder.h"
 
 namespace mcnb {
 namespace {
@@ -120,6 +119,19 @@ TEST(Cifar10, ReadsRecords) {
   }
 }
 
+TEST(Cifar10, ABatchLargerThanThePublishedOnesIsReadInStride) {
+  constexpr std::size_t kRecords = 10'500;
+  std::string text;
+  for (std::size_t k = 0; k < kRecords; ++k) {
+    static const std::string record = cifar_record(7);
+    text += record;
+  }
+  const Samples samples = read_cifar10_batch(text_input(text), kTenNames);
+  EXPECT_EQ(samples.size(), kRecords);
+  EXPECT_EQ(samples.values.size(), kRecords * 3072);
+  EXPECT_GE(samples.values.capacity(), 15'000U * 3072) << "it grows by a share, not by a record";
+}
+
 TEST(Cifar10, WrongBatchesAreRefused) {
   const auto refused = [](const std::string& text) {
     return refusal([&] { read_cifar10_batch(text_input(text, "b"), kTenNames); });
@@ -131,23 +143,18 @@ TEST(Cifar10, WrongBatchesAreRefused) {
   EXPECT_EQ(refused(""), "b: byte 0: expected pictures, found an empty file");
 }
 
-TEST(Cifar10, ReadsTheBatchesOfAFolder) {
-  const TemporaryFolder folder;
-  EXPECT_THROW(read_cifar10(folder.path()), Error);
-  put_file(folder / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  EXPECT_NE(refusal([&] { read_cifar10(folder.path()); }).find("data_batch_1.bin"),
-            std::string::npos);
-  put_file(folder / "test_batch.bin", cifar_record(3));
-  put_file(folder / "data_batch_2.bin.gz", gzipped(cifar_record(4) + cifar_record(5)));
-  const Samples samples = read_cifar10(folder.path());
+TEST(Cifar10, ReadsBatchesAndTheNamesOfTheClasses) {
+  const std::string names = gzipped("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
+  const std::string first = gzipped(cifar_record(4) + cifar_record(5));
+  const std::string second = cifar_record(3);
+  const std::vector<Input> batches{text_input(first), text_input(second)};
+  const Samples samples = read_cifar10(text_input(names), batches);
   EXPECT_EQ(samples.labels, (Labels{4, 5, 3}));
   EXPECT_EQ(samples.class_names, kTenNames);
   EXPECT_EQ(samples.report.rows, 3U);
-  ASSERT_EQ(samples.report.skipped.size(), 1U);
-  EXPECT_EQ(samples.report.skipped[0].rows, 4U) << samples.report.text();
-  put_file(folder / "batches.meta.txt", "a\nb\n");
-  EXPECT_NE(refusal([&] { read_cifar10(folder.path()); }).find("the names of 10 classes, found 2"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { read_cifar10(text_input("a\nb\n"), batches); }).find("10 classes, found 2"),
+      std::string::npos);
 }
 
 TEST(Samples, JoinOnlyWhatFits) {
@@ -252,6 +259,47 @@ TEST(Npy, LongArraysArriveWhole) {
   }
 }
 
+// Rows of pictures, in either order of the same array.
+TEST(Npy, FortranOrderMeansTheSameNumbers) {
+  constexpr std::size_t kRows = 30'000;
+  constexpr std::size_t kHigh = 3;
+  constexpr std::size_t kWide = 4;
+  std::vector<std::int32_t> by_row(kRows * kHigh * kWide);
+  std::vector<std::int32_t> by_column(by_row.size());
+  for (std::size_t k = 0; k < kRows; ++k) {
+    for (std::size_t i = 0; i < kHigh; ++i) {
+      for (std::size_t j = 0; j < kWide; ++j) {
+        const auto number = static_cast<std::int32_t>(k % 50 * 100 + i * 10 + j);
+        by_row[(k * kHigh + i) * kWide + j] = number;
+        by_column[k + kRows * (i + kHigh * j)] = number;
+      }
+    }
+  }
+  std::string data(by_column.size() * sizeof by_column[0], '\0');
+  std::memcpy(data.data(), by_column.data(), data.size());
+  const std::string shape = fmt::format("({}, {}, {})", kRows, kHigh, kWide);
+  const Samples samples =
+      npy(npy_file("{'descr': '<i4', 'fortran_order': True, 'shape': " + shape + ", }", data));
+  EXPECT_EQ(samples.size(), kRows);
+  EXPECT_EQ(samples, npy(npy_of("<i4", shape, by_row)));
+}
+
+TEST(OwnSamples, AreToldByTheirFirstBytes) {
+  ThreadPool threads(1);
+  const auto own = [&](const std::string& bytes, const LabelledCsvOptions& options = {}) {
+    return read_own_samples(text_input(bytes, "any.name"), options, threads);
+  };
+  const std::string array = npy_of<float>("<f4", "(2, 3)", {1, 2, 7, 3, 4, 8});
+  for (const std::string& bytes : {array, gzipped(array), std::string("1,2,7\n3,4,8\n")}) {
+    EXPECT_EQ(own(bytes).values, (Floats{1, 2, 3, 4}));
+    EXPECT_EQ(own(bytes).class_names, (NamesOfClasses{"7", "8"}));
+  }
+  EXPECT_EQ(own("a;b\n1;2\n", {.label_column = "a", .separator = ';'}).values, Floats{2});
+  EXPECT_NE(refusal([&] { own(array.substr(0, 20)); }).find("the header"), std::string::npos);
+  EXPECT_NE(refusal([&] { own(""); }), "");
+  EXPECT_THROW(own(array, {.label_column = "a"}), Error);
+}
+
 TEST(Npy, WrongFilesAreRefused) {
   const auto dictionary = [](const std::string& type, const std::string& order,
                              const std::string& shape) {
@@ -260,7 +308,11 @@ TEST(Npy, WrongFilesAreRefused) {
         std::string(64, '\0'));
   };
   for (const auto& [file, expected] : std::vector<std::pair<std::string, std::string>>{
-           {dictionary("'<f4'", "True", "(2, 2)"), "expected C order, found Fortran order"},
+           {dictionary("'<f4'", "True", "(2, 2)"), "expected the end of the file, found more"},
+           {dictionary("'<f4'", "True", "(9, 2)"), "bytes of the array, found the end of the file"},
+           {dictionary("'<f4'", "True", "(9000000000, 2)"), "found the end of the file"},
+           {dictionary("'<f4'", "True", "(9000000000000000000, 2)"),
+            "expected at most 2814749767106"},
            {dictionary("'>f4'", "False", "(2, 2)"), "found '>f4'"},
            {dictionary("[('a', '<f4')]", "False", "(2, 2)"), "a text in quotes"},
            {dictionary("'<f4'", "Maybe", "(2, 2)"), "expected True or False, found 'Maybe"},

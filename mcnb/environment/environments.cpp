@@ -140,6 +140,7 @@ struct OwnRatings {
   std::string item_column;
   std::string rating_column;
   char separator = ',';
+  HeaderLine header = HeaderLine::kAuto;
   RecommendationOptions world;
 };
 
@@ -147,12 +148,17 @@ struct OwnSamples {
   std::string file;
   std::string label_column;
   char separator = ',';
+  HeaderLine header = HeaderLine::kAuto;
   ClassificationOptions world;
 };
 
 const std::string kColumn = "a column's name";
 const std::vector<std::pair<std::string, char>> kSeparators{
     {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}};
+
+const std::vector<std::pair<std::string, HeaderLine>> kHeaders{
+    {"auto", HeaderLine::kAuto}, {"yes", HeaderLine::kYes}, {"no", HeaderLine::kNo}};
+const std::string kHeaderHelp = "whether the first line names the columns; auto: as it looks";
 
 const OptionTable<OwnRatings>& own_ratings_table() {
   static const OptionTable<OwnRatings> table = [] {
@@ -166,6 +172,7 @@ const OptionTable<OwnRatings>& own_ratings_table() {
               "empty: the one with a usual name, else the third")
         .choice("separator", &OwnRatings::separator, {kSeparators.begin(), kSeparators.end() - 1},
                 "between columns")
+        .choice("header", &OwnRatings::header, kHeaders, kHeaderHelp)
         .part(&OwnRatings::world, recommendation_option_table());
     return made;
   }();
@@ -178,6 +185,7 @@ const OptionTable<OwnSamples>& own_samples_table() {
     made.text("file", &OwnSamples::file, "a path", "a CSV, plain or gzip, or .npy; must be given")
         .text("label_column", &OwnSamples::label_column, kColumn, "of a CSV; empty: the last")
         .choice("separator", &OwnSamples::separator, kSeparators, "between columns of a CSV")
+        .choice("header", &OwnSamples::header, kHeaders, kHeaderHelp)
         .part(&OwnSamples::world, classification_option_table());
     return made;
   }();
@@ -217,7 +225,8 @@ std::unique_ptr<Environment> make_own_ratings(const OwnRatings& own, DataSource&
   const RatingsCsvOptions columns{.user_column = own.user_column,
                                   .item_column = own.item_column,
                                   .rating_column = own.rating_column,
-                                  .separator = own.separator};
+                                  .separator = own.separator,
+                                  .header = own.header};
   const RatingsSet ratings{
       .name = "ratings",
       .files = {own.file},
@@ -226,26 +235,25 @@ std::unique_ptr<Environment> make_own_ratings(const OwnRatings& own, DataSource&
           [own, columns](ThreadPool& threads) {
             return read_ratings_csv(Input::file(own.file), columns, threads);
           },
-      .reading = fmt::format(" columns={},{},{} separator={}", own.user_column, own.item_column,
-                             own.rating_column, static_cast<int>(own.separator))};
+      .reading = fmt::format(" columns={},{},{} separator={} header={}", own.user_column,
+                             own.item_column, own.rating_column, static_cast<int>(own.separator),
+                             static_cast<int>(own.header))};
   return make_recommendation_world(source, ratings, own.world, seed);
 }
 
 std::unique_ptr<Environment> make_own_samples(const OwnSamples& own, DataSource& source,
                                               std::uint64_t seed) {
-  const SamplesSet samples{.name = "samples",
-                           .files = {own.file},
-                           .read =
-                               [own](ThreadPool& threads) {
-                                 return fs::path(own.file).extension() == ".npy"
-                                            ? read_npy(Input::file(own.file), std::nullopt)
-                                            : read_labelled_csv(Input::file(own.file),
-                                                                {.label_column = own.label_column,
-                                                                 .separator = own.separator},
-                                                                threads);
-                               },
-                           .reading = fmt::format(" label={} separator={}", own.label_column,
-                                                  static_cast<int>(own.separator))};
+  const LabelledCsvOptions columns{
+      .label_column = own.label_column, .separator = own.separator, .header = own.header};
+  const SamplesSet samples{
+      .name = "samples",
+      .files = {own.file},
+      .read =
+          [own, columns](ThreadPool& threads) {
+            return read_own_samples(Input::file(own.file), columns, threads);
+          },
+      .reading = fmt::format(" label={} separator={} header={}", own.label_column,
+                             static_cast<int>(own.separator), static_cast<int>(own.header))};
   return make_classification_world(source, {samples}, own.world, seed);
 }
 

@@ -29,7 +29,8 @@ Measured measure(Environment& environment, const PolicySpec& spec, const TheoryO
                           .seed = options.seed,
                           .threads = &threads,
                           .user_features = environment.user_features(),
-                          .user_feature_count = environment.user_feature_count()};
+                          .user_feature_count = environment.user_feature_count(),
+                          .block_length = environment.block_length()};
   const std::unique_ptr<Policy> policy = make_experiment_policy(spec, setup, environment);
   for (const StartDatum& datum : environment.start_data()) {
     policy->start(datum.user, datum.sample);

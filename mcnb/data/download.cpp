@@ -165,7 +165,7 @@ Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& p
     throw Error(ErrorKind::kSystem, fmt::format("data set {}: cannot download {}: {}\n{}", set.name,
                                                 url, why, by_hand(set, folder)));
   }
-  close_safely(file.release(), part);
+  close_file(file.release(), part);
   return Fetched::kWhole;
 }
 
@@ -349,8 +349,10 @@ bool download(const DataSet& set, const fs::path& folder, ThreadPool& threads,
   discard_if_wrong(set, folder, fetched,
                    [&] { expect_readable(set, folder, incoming.path(), threads); });
   for (const fs::path& file : fetched) {
+    sync_to_disk(file);
     move_file(file, folder / file.filename());
   }
+  sync_to_disk(folder);
   return true;
 }
 

@@ -54,6 +54,9 @@ class Incoming {
          missing = missing.parent_path()) {
       made_.push_back(missing);
     }
+    if (made_.empty()) {
+      made_ = {path_, folder};  // by an earlier try
+    }
     fs::create_directories(path_, error);
     if (error) {
       const std::string why = error.message();
@@ -69,7 +72,6 @@ class Incoming {
         fs::remove(part, error);
       }
     }
-    fs::remove(path_, error);
     remove_folders();
   }
   Incoming(const Incoming&) = delete;

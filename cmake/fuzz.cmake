@@ -8,7 +8,8 @@ endif()
 # and are not called.
 set(watch -fsanitize=address,undefined -fno-sanitize-recover=all)
 file(GLOB watched_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/mcnb/base/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/data/*.cpp)
+  ${PROJECT_SOURCE_DIR}/mcnb/base/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/data/*.cpp
+  ${PROJECT_SOURCE_DIR}/mcnb/numeric/kmeans.cpp)
 add_library(mcnb_watched STATIC EXCLUDE_FROM_ALL ${watched_sources})
 target_include_directories(mcnb_watched PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(mcnb_watched PUBLIC cxx_std_20)

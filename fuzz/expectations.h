@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
+#include <system_error>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -49,6 +51,15 @@ inline Input fuzz_input(std::span<const std::uint8_t> bytes) {
 inline ThreadPool& fuzz_threads() {
   static ThreadPool threads(1);
   return threads;
+}
+
+// A parent for folders of files that are written again for every input: in memory where the system
+// has such a place, because disks are slow.
+inline std::filesystem::path quick_folder() {
+  const std::filesystem::path in_memory = "/dev/shm";
+  std::error_code ignored;
+  return std::filesystem::is_directory(in_memory, ignored) ? in_memory
+                                                           : std::filesystem::temp_directory_path();
 }
 
 // Reads, and takes a refusal of the input for an answer.

@@ -26,6 +26,8 @@ FuzzTarget fuzz_labelled_text;
 FuzzTarget fuzz_notmnist;
 FuzzTarget fuzz_npy;
 FuzzTarget fuzz_picture;
+FuzzTarget fuzz_prepared;
+FuzzTarget fuzz_unpack;
 }
 
 namespace {
@@ -47,7 +49,9 @@ const std::vector<NamedTarget> kTargets = {{"cifar10", fuzz_cifar10},
                                            {"labelled_text", fuzz_labelled_text},
                                            {"notmnist", fuzz_notmnist},
                                            {"npy", fuzz_npy},
-                                           {"picture", fuzz_picture}};
+                                           {"picture", fuzz_picture},
+                                           {"prepared", fuzz_prepared},
+                                           {"unpack", fuzz_unpack}};
 
 const fs::path kFuzz = fs::path(MCNB_SOURCE_DIR) / "fuzz";
 

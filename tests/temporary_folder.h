@@ -16,8 +16,9 @@ namespace mcnb {
 // A folder of its own for one test, empty at first, removed with all it holds at the end.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "mcnb-test-XXXXXX").string();
+  explicit TemporaryFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "mcnb-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
       throw std::runtime_error(name + ": cannot make a temporary folder");
     }

@@ -54,6 +54,9 @@ class Incoming {
          missing = missing.parent_path()) {
       made_.push_back(missing);
     }
+    if (made_.empty()) {
+      made_ = {path_, folder};  // by an earlier try
+    }
     fs::create_directories(path_, error);
     if (error) {
       const std::string why = error.message();
@@ -69,7 +72,6 @@ class Incoming {
         fs::remove(part, error);
       }
     }
-    fs::remove(path_, error);
     remove_folders();
   }
   Incoming(const Incoming&) = delete;
@@ -165,7 +167,7 @@ Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& p
     throw Error(ErrorKind::kSystem, fmt::format("data set {}: cannot download {}: {}\n{}", set.name,
                                                 url, why, by_hand(set, folder)));
   }
-  close_safely(file.release(), part);
+  close_file(file.release(), part);
   return Fetched::kWhole;
 }
 
@@ -349,8 +351,10 @@ bool download(const DataSet& set, const fs::path& folder, ThreadPool& threads,
   discard_if_wrong(set, folder, fetched,
                    [&] { expect_readable(set, folder, incoming.path(), threads); });
   for (const fs::path& file : fetched) {
+    sync_to_disk(file);
     move_file(file, folder / file.filename());
   }
+  sync_to_disk(folder);
   return true;
 }
 

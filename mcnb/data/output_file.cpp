@@ -1,5 +1,6 @@
 #include "mcnb/data/output_file.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -37,17 +38,26 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 void OutputFile::finish() {
-  close_safely(std::exchange(file_, nullptr), part_);
+  close_file(std::exchange(file_, nullptr), part_);
   move_file(part_, path_);
 }
 
-void close_safely(std::FILE* file, const std::filesystem::path& path) {
-  int error = std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0 ? 0 : errno;
-  if (std::fclose(file) != 0 && error == 0) {
-    error = errno;
+void close_file(std::FILE* file, const std::filesystem::path& path) {
+  const bool was_fine = std::ferror(file) == 0;
+  if (std::fclose(file) != 0 || !was_fine) {
+    fail(path, "write", errno);
   }
+}
+
+void sync_to_disk(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    fail(path, "open", errno);
+  }
+  const int error = ::fsync(file) == 0 ? 0 : errno;
+  ::close(file);
   if (error != 0) {
-    fail(path, "write", error);
+    fail(path, "write to the disk", error);
   }
 }
 

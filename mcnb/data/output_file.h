@@ -6,8 +6,8 @@
 
 namespace mcnb {
 
-// A file that takes its place only when it is whole and on the disk; until then, and where it never
-// comes to that, nothing is at its path. Errors are Error (kSystem) and name the file.
+// A file that takes its place only when it is whole; until then, and where it never comes to that,
+// nothing is at its path. Errors are Error (kSystem) and name the file.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& path);
@@ -24,9 +24,11 @@ class OutputFile {
   std::FILE* file_;
 };
 
-// Brings what was written to the disk and closes the file. Throws Error (kSystem) where either
-// fails; the file is closed in any case.
-void close_safely(std::FILE* file, const std::filesystem::path& path);
+// Throws Error (kSystem) where not all that was written can be; the file is closed in any case.
+void close_file(std::FILE* file, const std::filesystem::path& path);
+
+// Waits until the file, or the folder's list of files, is on the disk. Throws Error (kSystem).
+void sync_to_disk(const std::filesystem::path& path);
 
 // Opens a file as fopen does, or throws Error (kSystem).
 std::FILE* open_file(const std::filesystem::path& path, const char* mode);

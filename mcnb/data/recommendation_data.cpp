@@ -19,7 +19,6 @@ constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 // connects their owner with those whom the leading vectors describe.
 constexpr double kShortest = 1e-7;
 
-const StateHeader kHeader{"recommendation-data", 1};
 constexpr std::uint64_t kMostMembers = 1'000'000'000;
 constexpr std::uint64_t kMostPairs = 100'000'000'000;
 
@@ -266,7 +265,7 @@ std::string describe(const RecommendationData& data) {
 
 void save_recommendation(const std::filesystem::path& path, const RecommendationData& data,
                          const Provenance& made_from) {
-  save_state_file(path, kHeader, [&](StateWriter& writer) {
+  save_state_file(path, kRecommendationState, [&](StateWriter& writer) {
     write_provenance(writer, made_from);
     writer.write(data.counts);
     writer.write_all(data.item_numbers);
@@ -281,7 +280,7 @@ void save_recommendation(const std::filesystem::path& path, const Recommendation
 RecommendationData load_recommendation(const std::filesystem::path& path,
                                        const Provenance& made_from) {
   RecommendationData data;
-  load_state_file(path, kHeader, [&](StateReader& reader) {
+  load_state_file(path, kRecommendationState, [&](StateReader& reader) {
     check_provenance(reader, made_from);
     data.counts = reader.read<PreparationCounts>();
     data.item_numbers = reader.read_all<std::uint32_t>(kMostMembers);

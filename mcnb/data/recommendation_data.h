@@ -90,6 +90,8 @@ RecommendationData prepare_recommendation(const Ratings& ratings,
 // What was kept and what was left out, in words.
 std::string describe(const RecommendationData& data);
 
+inline const StateHeader kRecommendationState{"recommendation-data", 1};
+
 // A file that tells what it was made from. `load` throws Error: kInput where that is not what is
 // asked for, kCorrupt where the file is damaged, kSystem where there is none.
 void save_recommendation(const std::filesystem::path& path, const RecommendationData& data,

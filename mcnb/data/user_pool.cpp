@@ -11,8 +11,6 @@
 namespace mcnb {
 namespace {
 
-const StateHeader kHeader{"user-pool", 1};
-
 struct PairCounts {
   std::uint64_t liked = 0;
   std::uint64_t not_liked = 0;
@@ -108,7 +106,7 @@ std::string describe(const UserPool& pool) {
 
 void save_user_pool(const std::filesystem::path& path, const UserPool& pool,
                     const Provenance& made_from) {
-  save_state_file(path, kHeader, [&](StateWriter& writer) {
+  save_state_file(path, kUserPoolState, [&](StateWriter& writer) {
     write_provenance(writer, made_from);
     writer.write_all(pool.members);
     writer.write_all(pool.begin);
@@ -123,7 +121,7 @@ void save_user_pool(const std::filesystem::path& path, const UserPool& pool,
 UserPool load_user_pool(const std::filesystem::path& path, const RecommendationData& data,
                         const Provenance& made_from) {
   UserPool pool;
-  load_state_file(path, kHeader, [&](StateReader& reader) {
+  load_state_file(path, kUserPoolState, [&](StateReader& reader) {
     check_provenance(reader, made_from);
     pool.members = reader.read_all<std::uint32_t>(data.member_count());
     pool.begin = reader.read_all<std::uint32_t>(data.member_count() + 1);

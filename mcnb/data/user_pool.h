@@ -44,6 +44,8 @@ UserPool make_user_pool(const RecommendationData& data, std::uint64_t users, std
 // What was kept and what was left out, in words.
 std::string describe(const UserPool& pool);
 
+inline const StateHeader kUserPoolState{"user-pool", 1};
+
 // As save_recommendation and load_recommendation. A pool is read for the data that it was made of.
 void save_user_pool(const std::filesystem::path& path, const UserPool& pool,
                     const Provenance& made_from);

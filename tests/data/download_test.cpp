@@ -179,6 +179,13 @@ TEST_F(Downloads, AnInterruptedOneGoesOnFromItsPart) {
   EXPECT_EQ(file_contents(folder_ / "train.csv"), kTrain);
 }
 
+TEST_F(Downloads, AnInterruptedOneThatTurnsOutWrongLeavesNothing) {
+  put_part("other bytes");
+  expect_refused(ErrorKind::kInput, "train.csv: expected sha256", one_file(sum(kTrain)));
+  EXPECT_FALSE(fs::exists(folder_));
+  EXPECT_TRUE(get(one_file(sum(kTrain))));
+}
+
 TEST_F(Downloads, AServerWithoutRangesSendsAllAgain) {
   server_.put("train.csv", {.body = kTrain, .ranges = false});
   put_part(kTrain.substr(0, 1000));

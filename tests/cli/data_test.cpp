@@ -25,7 +25,7 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 TEST(Data, TheListSaysWhatIsHereAndWhereTheRestComesFrom) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "mushroom");
-  put_file(folder / "mushroom/agaricus-lepiota.data", "");
+  put_file(folder / "mushroom/agaricus-lepiota.data", "e");
   const ProgramOutcome outcome =
       run_program({"data", "list", "--data", folder.path().string()}, folder);
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
@@ -162,7 +162,7 @@ TEST(Data, PreparedRatingsAreKeptAndAChangedSourceIsNoticed) {
       "data", "prepare", "movielens", "--data", folder.path().string(), "--set", "users=5"};
   const ProgramOutcome first = run_program(arguments, folder);
   EXPECT_EQ(first.status, 0) << first.errors;
-  expect_parts(first.output, {"5 users", "the second time", "kept in", ".ratings"});
+  expect_parts(first.output, {"4 users", "5 were asked for", "the second time", "kept in", ".ratings"});
   const auto kept = [&] {
     std::string bytes;
     for (const auto& entry :

@@ -271,7 +271,7 @@ TEST(Theory, IsShownAndWritten) {
   const TemporaryFolder folder;
   const std::string output = (folder / "theory").string();
   const ProgramOutcome outcome =
-      run_program({"theory", "--set", "users=5", "--set", "items=3", "--rounds", "12", "--widest",
+      run_program({"theory", "--set", "users=5", "--set", "items=12", "--rounds", "12", "--widest",
                    "64", "--fit-steps", "5", "--output", output, "--policy", "linucb"});
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
   for (const char* part : {"lambda_0", "repeated or parallel", "does not cluster", "kernel.png"}) {

@@ -1,6 +1,6 @@
 #include "mcnb/numeric/matrix_kernels.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "mcnb/numeric/instruction_sets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mcnb/numeric/matrix_kernels.cpp"
 #include <hwy/foreach_target.h>  // compiles this file once per instruction set

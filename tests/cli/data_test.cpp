@@ -162,7 +162,7 @@ TEST(Data, PreparedRatingsAreKeptAndAChangedSourceIsNoticed) {
       "data", "prepare", "movielens", "--data", folder.path().string(), "--set", "users=5"};
   const ProgramOutcome first = run_program(arguments, folder);
   EXPECT_EQ(first.status, 0) << first.errors;
-  expect_parts(first.output, {"4 users", "5 were asked for", "the second time", "kept in", ".ratings"});
+  expect_parts(first.output, {"left out: 1 users", "the second time", "kept in", ".ratings"});
   const auto kept = [&] {
     std::string bytes;
     for (const auto& entry :

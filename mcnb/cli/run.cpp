@@ -63,8 +63,9 @@ class InterruptHandler {
 
 // Results of another build of this program, or of another instruction set, are not ours.
 std::string this_program() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  std::ifstream file("/proc/self/exe", std::ios::binary | std::ios::ate);
+  std::string bytes(static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0)), '\0');
+  file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return fmt::format("{} {:016x} {}", MCNB_VERSION, XXH3_64bits(bytes.data(), bytes.size()),
                      kernels::simd_target());
 }

@@ -29,6 +29,9 @@ target_precompile_headers(mcnb_tests PRIVATE
 if(MCNB_SANITIZE MATCHES undefined)
   target_compile_options(mcnb_tests PRIVATE -fno-sanitize=null,vptr,alignment,object-size)
 endif()
+if(MCNB_SANITIZE)
+  target_compile_options(mcnb_tests PRIVATE -g0)  # the layers keep their line numbers
+endif()
 add_dependencies(mcnb_tests mcnb)
 gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
 

@@ -1,6 +1,6 @@
 #include "bench/limits.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "mcnb/numeric/instruction_sets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/limits.cpp"
 #include <hwy/foreach_target.h>

@@ -20,15 +20,16 @@ namespace mcnb::bench {
 namespace {
 
 constexpr std::size_t kFewestForMedian = 50;  // rounds, early and late
+constexpr std::uint64_t kCatalogue = 1000;    // items, where they come again
 
 // The same world as that of the peers.
-SyntheticOptions world_options(std::uint64_t users) {
+SyntheticOptions world_options(std::uint64_t users, std::uint64_t items) {
   SyntheticOptions chosen;
   chosen.users = users;
   chosen.clusters = 5;
   chosen.features = 10;
   chosen.arms = 10;
-  chosen.items = 0;
+  chosen.items = items;
   chosen.reward = RewardShape::kLinear;
   chosen.gap = 0.0;
   chosen.noise = RewardNoise::kGaussian;
@@ -71,10 +72,14 @@ double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   return median({begin, begin + static_cast<std::ptrdiff_t>(tenth)});
 }
 
+// `items`: in the world's catalogue; 0: fresh ones in every round.
 Timing time_policy(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,
-                   const PolicyBenchOptions& options) {
+                   std::uint64_t items, const PolicyBenchOptions& options) {
   Timing timing{.policy = spec.label, .users = users};
-  SyntheticWorld world(world_options(users), 1);
+  if (items > 0) {
+    timing.policy += fmt::format(" ({} items)", items);
+  }
+  SyntheticWorld world(world_options(users, items), 1);
   const PolicySetup setup{.inputs = world.inputs(),
                           .users = world.user_count(),
                           .seed = 1,
@@ -212,7 +217,10 @@ void bench_policies(const PolicyBenchOptions& options) {
   for (const std::uint64_t users : options.users) {
     for (const PolicySpec& spec : policies) {
       fmt::print(stderr, "{} users, {} ...\n", users, spec.label);
-      timings.push_back(time_policy(threads, spec, users, options));
+      timings.push_back(time_policy(threads, spec, users, 0, options));
+      if (spec.name == "cofiba") {  // which makes something of items that come again
+        timings.push_back(time_policy(threads, spec, users, kCatalogue, options));
+      }
     }
   }
   print_timings(options, timings);

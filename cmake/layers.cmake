@@ -1,8 +1,10 @@
 include(GNUInstallDirs)
 
-# mcnb_library(TARGET FOLDER USES ...): a static library of FOLDER/*.cpp.
+# mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...]): a static library of FOLDER/*.cpp. Headers
+# that most of its files include may be precompiled; every file includes what it needs all the same
+# (the release preset precompiles nothing).
 function(mcnb_library target folder)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES;PRECOMPILE")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PUBLIC
@@ -10,6 +12,11 @@ function(mcnb_library target folder)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_USES} PRIVATE $<BUILD_INTERFACE:mcnb_options>)
+  if(arg_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <filesystem> <functional> <map> <memory> <span> <string> <vector>
+      ${arg_PRECOMPILE})
+  endif()
 endfunction()
 
 # mcnb_layer(LAYER USES ...): the library mcnb::LAYER of mcnb/LAYER, which is installed.

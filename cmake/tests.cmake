@@ -17,12 +17,26 @@ foreach(source ${fuzz_sources})
 endforeach()
 
 add_executable(mcnb_tests ${test_sources} ${fuzz_sources})
-target_link_libraries(mcnb_tests PRIVATE ${layers} mcnb_serve mcnb_bench GTest::gtest_main mcnb_options)
+target_link_libraries(mcnb_tests PRIVATE
+  ${layers} mcnb_serve mcnb_bench GTest::gtest_main mcnb_options)
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   MCNB_BINARY="$<TARGET_FILE:mcnb>")
 target_precompile_headers(mcnb_tests PRIVATE
-  <gtest/gtest.h> <fmt/core.h> <algorithm> <filesystem> <map> <string> <vector>)
+  <gtest/gtest.h> <fmt/core.h> <Eigen/Dense> <algorithm> <filesystem> <functional> <map> <memory>
+  <span> <string> <vector>)
+# Under the sanitizers the tests' own code goes without the checks that take long to compile, and
+# without line numbers; the layers under test keep all of both. Linked last, to come after the
+# options that turn the checks on.
+if(MCNB_SANITIZE)
+  add_library(mcnb_test_options INTERFACE)
+  target_compile_options(mcnb_test_options INTERFACE -g0)
+  if(MCNB_SANITIZE MATCHES undefined)
+    target_compile_options(mcnb_test_options INTERFACE
+      -fno-sanitize=null,vptr,alignment,object-size)
+  endif()
+  target_link_libraries(mcnb_tests PRIVATE mcnb_test_options)
+endif()
 add_dependencies(mcnb_tests mcnb)
 gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
 

@@ -17,9 +17,20 @@
 using FuzzTarget = int(const std::uint8_t* data, std::size_t size);
 
 extern "C" {
+FuzzTarget fuzz_cifar10;
+FuzzTarget fuzz_delimited_ratings;
+FuzzTarget fuzz_edge_list;
+FuzzTarget fuzz_idx;
+FuzzTarget fuzz_json_ratings;
+FuzzTarget fuzz_labelled_text;
+FuzzTarget fuzz_notmnist;
+FuzzTarget fuzz_npy;
+FuzzTarget fuzz_picture;
+FuzzTarget fuzz_prepared;
 FuzzTarget fuzz_serve_event;
 FuzzTarget fuzz_serve_request;
 FuzzTarget fuzz_serve_snapshot;
+FuzzTarget fuzz_unpack;
 }
 
 namespace {
@@ -33,9 +44,20 @@ struct NamedTarget {
 
 void PrintTo(const NamedTarget& target, std::ostream* out) { *out << target.name; }
 
-const std::vector<NamedTarget> kTargets = {{"serve_event", fuzz_serve_event},
+const std::vector<NamedTarget> kTargets = {{"cifar10", fuzz_cifar10},
+                                           {"delimited_ratings", fuzz_delimited_ratings},
+                                           {"edge_list", fuzz_edge_list},
+                                           {"idx", fuzz_idx},
+                                           {"json_ratings", fuzz_json_ratings},
+                                           {"labelled_text", fuzz_labelled_text},
+                                           {"notmnist", fuzz_notmnist},
+                                           {"npy", fuzz_npy},
+                                           {"picture", fuzz_picture},
+                                           {"prepared", fuzz_prepared},
+                                           {"serve_event", fuzz_serve_event},
                                            {"serve_request", fuzz_serve_request},
-                                           {"serve_snapshot", fuzz_serve_snapshot}};
+                                           {"serve_snapshot", fuzz_serve_snapshot},
+                                           {"unpack", fuzz_unpack}};
 
 const fs::path kFuzz = fs::path(MCNB_SOURCE_DIR) / "fuzz";
 

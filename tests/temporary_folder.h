@@ -16,8 +16,9 @@ namespace mcnb {
 // A folder of its own for one test, empty at first, removed with all it holds at the end.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "mcnb-test-XXXXXX").string();
+  explicit TemporaryFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "mcnb-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
       throw std::runtime_error(name + ": cannot make a temporary folder");
     }
@@ -53,6 +54,7 @@ inline std::string file_contents(const std::filesystem::path& path) {
 }
 
 inline void put_file(const std::filesystem::path& path, std::string_view contents) {
+  std::filesystem::create_directories(path.parent_path());
   std::ofstream file(path, std::ios::binary);
   file << contents;
 }

@@ -1,3 +1,4 @@
+#include "mcnb/bandit/club_rule.h"
 #include "mcnb/bandit/linear_clusters.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
@@ -5,30 +6,9 @@
 namespace mcnb {
 namespace {
 
-enum class GraphKind { kComplete, kRandom };
-
-struct ClubOptions {
-  double lambda = 1.0;
-  double alpha = 0.1;
-  double alpha_2 = 1.0;
-  GraphKind graph = GraphKind::kComplete;
-};
-
-OptionTable<ClubOptions> option_table() {
-  OptionTable<ClubOptions> table;
-  table.number("lambda", &ClubOptions::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
-      .number("alpha", &ClubOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
-      .number("alpha_2", &ClubOptions::alpha_2, {0.0, 1e6},
-              "how far the weights of users who agree may differ, in confidence widths")
-      .choice("graph", &ClubOptions::graph,
-              {{"complete", GraphKind::kComplete}, {"random", GraphKind::kRandom}},
-              "who is linked at the start: all, or each pair with chance 3 ln n / n");
-  return table;
-}
-
 ClubOptions parse(const OptionValues& values) {
   ClubOptions options;
-  option_table().set_all(options, values);
+  club_option_table().set_all(options, values);
   return options;
 }
 
@@ -39,7 +19,8 @@ ClubOptions parse(const OptionValues& values) {
 //
 // Users without samples have w = 0 and F(0) = 1, so that with alpha_2 = 1 and weights of at most
 // unit length nobody loses an edge to them: in the complete graph they connect all, until each has
-// been served. The same holds of users who come later.
+// been served. Users who come later are like those; where all have been served, they begin in the
+// largest component (user_graph.h).
 //
 // A round costs the squares of its arms' features; feedback compares the user with those it still
 // has edges to, and searches components only when an edge goes (graph_search.h).
@@ -48,9 +29,7 @@ class Club final : public Policy {
   Club(const ClubOptions& options, const PolicySetup& setup)
       : options_(options),
         users_(setup.users, setup.inputs, options.lambda),
-        clusters_(users_, options.graph == GraphKind::kComplete
-                              ? complete_user_graph(users_.known())
-                              : random_user_graph(users_.known(), setup.seed)),
+        clusters_(users_, make_user_graph(options.graph, users_.known(), setup.seed)),
         threads_(*setup.threads) {}
 
   std::size_t user_count() const override { return users_.count(); }
@@ -64,25 +43,14 @@ class Club final : public Policy {
     add(user, sample.features, sample.reward);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  ArmIndex choose(const Round& round) override {
+    find_scores(round);
+    return highest(scores_);
+  }
 
   std::vector<Score> scores(const Round& round) override {
-    users_.check_round(round);
-    const double scale = exploration_scale(options_.alpha, rewards_);
-    // Most rounds are for one user, who is looked up once.
-    const UserId usual = round.arms.front().user;
-    const auto& usual_state = clusters_.state(usual);
-    const std::size_t usual_size = clusters_.graph().size(usual);
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const bool same = arm.user == usual;
-      const RidgePrediction said =
-          users_.predict(same ? usual_state : clusters_.state(arm.user), arm.features);
-      const double bonus = scale * said.uncertainty;
-      return Score{.value = said.estimate + bonus,
-                   .estimate = said.estimate,
-                   .meta_bonus = bonus,
-                   .cluster_size = same ? usual_size : clusters_.graph().size(arm.user)};
-    });
+    find_scores(round);
+    return scores_;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -116,8 +84,31 @@ class Club final : public Policy {
 
  private:
   void add(UserId user, const Features& features, double reward) {
-    const std::uint32_t block = users_.add(user, features, reward);
-    clusters_.add(user, block, features, reward);
+    clusters_.add(users_.add(user, features, reward), features, reward);
+  }
+
+  void find_scores(const Round& round) {
+    users_.check_round(round);
+    const double scale = exploration_scale(options_.alpha, rewards_);
+    // Most rounds are for one user and one block, which are looked up once.
+    const Arm& first = round.arms.front();
+    const std::optional<std::uint32_t> first_block = users_.blocks().find(first.features);
+    const RidgeState* const usual =
+        first_block ? clusters_.find(first.user, *first_block) : nullptr;
+    const std::size_t usual_size = clusters_.graph().size(first.user);
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      const bool same = arm.user == first.user && first_block == block;
+      return same ? usual : clusters_.find(arm.user, block);
+    };
+    const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
+      const double bonus = scale * said.uncertainty;
+      return Score{
+          .value = said.estimate + bonus,
+          .estimate = said.estimate,
+          .meta_bonus = bonus,
+          .cluster_size = arm.user == first.user ? usual_size : clusters_.graph().size(arm.user)};
+    };
+    score_arms(round, users_, threads_, find_ridge, make_score, scores_);
   }
 
   ClubOptions options_;
@@ -125,6 +116,7 @@ class Club final : public Policy {
   LinearClusters clusters_;
   ThreadPool& threads_;
   std::uint64_t rewards_ = 0;
+  std::vector<Score> scores_;  // of the last round: memory to be reused
 };
 
 std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
@@ -137,10 +129,11 @@ PolicyKind club_policy() {
   return {.name = "club",
           .help =
               "ridge regression for clusters of users: connected components of a graph that "
-              "loses edges between users who differ",
+              "loses edges between users who differ; newcomers join those who have not been "
+              "served, or the largest cluster",
           .paper = "Gentile, Li, Zappella: Online Clustering of Bandits, ICML 2014",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
+          .options = [] { return club_option_table().help(); },
+          .resolve = [](const OptionValues& o) { return club_option_table().values(parse(o)); },
           .build = build};
 }
 

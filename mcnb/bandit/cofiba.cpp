@@ -20,6 +20,7 @@ struct CofibaOptions {
   double alpha = 0.1;
   double alpha_2 = 1.0;
   Items items = Items::kAuto;
+  std::uint64_t most_items = ItemTable::kMost;
   std::uint64_t item_groups = 20;
 };
 
@@ -29,8 +30,11 @@ OptionTable<CofibaOptions> option_table() {
       .number("alpha", &CofibaOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .number("alpha_2", &CofibaOptions::alpha_2, {0.0, 1e6},
               "the same when users are compared, as a multiple of alpha")
-      .choice("items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
-              "what stands for an item: its id where all are below 1,000, or always groups")
+      .choice(
+          "items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
+          "what stands for an item: its id while there are at most most_items, or always groups")
+      .count("most_items", &CofibaOptions::most_items, {1, ItemTable::kMost},
+             "items that are known by their ids; with more, groups stand for all")
       .count("item_groups", &CofibaOptions::item_groups, {1, 200},
              "groups of items with like features, at most");
   return table;
@@ -60,7 +64,7 @@ CofibaOptions parse(const OptionValues& values) {
 // first feedback: linked to all items of one component, that of the item with the nearest features,
 // which is also whose user graph scores an arm until then. (In the paper all items are there from
 // the beginning. One that was linked to everything later on would bring all components together.)
-// While no item is known there is one user graph for all.
+// While no item is known there is one user graph for all. Users who come later: user_graph.h.
 //
 // Neighbourhoods must be equal to the last user, so items soon stand alone, and then every user
 // graph begins anew and sees only the feedback on its own item: the fewer items, the sooner users
@@ -77,7 +81,11 @@ class Cofiba final : public Policy {
   Cofiba(const CofibaOptions& options, const PolicySetup& setup)
       : options_(options),
         users_(setup.users, setup.inputs, options.lambda),
-        items_(setup.inputs, options.items == Items::kAuto, options.item_groups, setup.seed),
+        items_(setup.inputs,
+               {.ids = options.items == Items::kAuto,
+                .most = static_cast<std::size_t>(options.most_items),
+                .groups = static_cast<std::size_t>(options.item_groups)},
+               setup.seed),
         fresh_(users_, complete_user_graph(users_.known())),
         threads_(*setup.threads) {}
 
@@ -101,15 +109,19 @@ class Cofiba final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const LinearClusters& clusters = clusters_for(arm);
-      const RidgePrediction said = users_.predict(clusters.state(arm.user), arm.features);
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      return clusters_for(arm).find(arm.user, block);
+    };
+    const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
                    .estimate = said.estimate,
                    .meta_bonus = bonus,
-                   .cluster_size = clusters.graph().size(arm.user)};
-    });
+                   .cluster_size = clusters_for(arm).graph().size(arm.user)};
+    };
+    std::vector<Score> scores;
+    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    return scores;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -223,17 +235,17 @@ class Cofiba final : public Policy {
 
   // A new sample of a user, and its block.
   std::uint32_t add(UserId user, const Features& features, double reward) {
-    const std::uint32_t block = users_.add(user, features, reward);
+    const LinearUsers::Place place = users_.add(user, features, reward);
     std::vector<LinearClusters*> all = all_cut();
     all.push_back(&fresh_);
     const std::size_t cost = features.values.size() * features.values.size();
     threads_.parallel_for(all.size(), std::max<std::size_t>(1, kWorthAThread / cost),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t i = begin; i < end; ++i) {
-                              all[i]->add(user, block, features, reward);
+                              all[i]->add(place, features, reward);
                             }
                           });
-    return block;
+    return place.block;
   }
 
   std::optional<std::uint32_t> meet_item(const Arm& arm, std::uint32_t block) {
@@ -363,7 +375,9 @@ std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& se
 
 PolicyKind cofiba_policy() {
   return {.name = "cofiba",
-          .help = "ridge regression for clusters of users relative to clusters of items",
+          .help =
+              "ridge regression for clusters of users relative to clusters of items; newcomers "
+              "join those who have not been served, or the largest cluster",
           .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016",
           .options = [] { return option_table().help(); },
           .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },

@@ -128,7 +128,7 @@ class EpsilonGreedy final : public Policy {
   void take_in(const Sample& sample, Place place) {
     std::vector<float> activations(shape().hidden_count());
     check_value(value(sample.features, activations), place);
-    model_.take_in(sample);
+    model_.take_in(sample, place);
   }
 
   EpsilonGreedyOptions options_;

@@ -32,7 +32,7 @@ std::map<std::uint32_t, FeatureBlocks::Block>::const_iterator FeatureBlocks::fin
   return last->first + last->second.length > features.offset ? last : blocks_.end();
 }
 
-bool FeatureBlocks::can_take(const Features& features) const {
+bool FeatureBlocks::fits(const Features& features) const {
   const auto overlap = find_overlap(features);
   const bool same = overlap != blocks_.end() && overlap->first == features.offset &&
                     overlap->second.length == features.values.size();
@@ -76,7 +76,7 @@ void FeatureBlocks::check(const Round& round) const {
   }
 }
 
-std::optional<std::uint32_t> FeatureBlocks::find(const Features& features) const {
+std::optional<std::uint32_t> FeatureBlocks::find_other(const Features& features) const {
   const auto found = blocks_.find(features.offset);
   if (found == blocks_.end() || found->second.length != features.values.size()) {
     return std::nullopt;
@@ -88,14 +88,19 @@ std::uint32_t FeatureBlocks::find_or_add(const Features& features) {
   if (const std::optional<std::uint32_t> number = find(features)) {
     return *number;
   }
-  const auto number = static_cast<std::uint32_t>(offsets_.size());
-  const bool added = blocks_
-                         .emplace(features.offset,
-                                  Block{static_cast<std::uint32_t>(features.values.size()), number})
-                         .second;
+  append(features.offset, static_cast<std::uint32_t>(features.values.size()));
+  return static_cast<std::uint32_t>(size() - 1);
+}
+
+void FeatureBlocks::append(std::uint32_t offset, std::uint32_t length) {
+  const auto number = static_cast<std::uint32_t>(size());
+  const bool added = blocks_.emplace(offset, Block{length, number}).second;
   mcnb::check(added, "blocks have been checked before they are added");
-  offsets_.push_back(features.offset);
-  return number;
+  offsets_.push_back(offset);
+  if (number == 0) {
+    first_offset_ = offset;
+    first_length_ = length;
+  }
 }
 
 std::size_t FeatureBlocks::memory_bytes() const {
@@ -129,8 +134,7 @@ void FeatureBlocks::load(StateReader& reader, const NetworkShape& shape) {
         offset > shape.inputs - length || !clear_behind || !clear_before) {
       reader.fail("a feature block is not one that could have been met");
     }
-    blocks_.emplace(offset, Block{length, static_cast<std::uint32_t>(i)});
-    offsets_.push_back(offset);
+    append(offset, length);
   }
 }
 

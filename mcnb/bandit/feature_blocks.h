@@ -30,8 +30,10 @@ class FeatureBlocks {
   }
   void check(const Round& round) const;
 
-  // Nothing for a block not met before.
-  std::optional<std::uint32_t> find(const Features& features) const;
+  // Nothing for a block not met before. The first block, often the only one, is found at once.
+  std::optional<std::uint32_t> find(const Features& features) const {
+    return is_first(features) ? 0 : find_other(features);
+  }
   // Requires features that `check` accepts.
   std::uint32_t find_or_add(const Features& features);
 
@@ -45,13 +47,22 @@ class FeatureBlocks {
     std::uint32_t number;
   };
 
-  bool can_take(const Features& features) const;
+  bool is_first(const Features& features) const {
+    return features.offset == first_offset_ && features.values.size() == first_length_;
+  }
+  std::optional<std::uint32_t> find_other(const Features& features) const;
+  bool can_take(const Features& features) const { return is_first(features) || fits(features); }
+  bool fits(const Features& features) const;
   [[noreturn]] void refuse(const Features& features, const std::string& what) const;
+  void append(std::uint32_t offset, std::uint32_t length);
   // The block that overlaps these features, be it the same, or blocks_.end().
   std::map<std::uint32_t, Block>::const_iterator find_overlap(const Features& features) const;
 
   std::map<std::uint32_t, Block> blocks_;  // by offset
   std::vector<std::uint32_t> offsets_;     // by number
+  // Of block 0; features are never of length 0.
+  std::uint32_t first_offset_ = 0;
+  std::size_t first_length_ = 0;
 };
 
 }  // namespace mcnb

@@ -66,13 +66,13 @@ std::optional<std::uint32_t> ItemTable::find(const Arm& arm,
 }
 
 void ItemTable::gather(const Features& features) {
-  if (features.values.size() == inputs_ && sample_.size() < kSamplesPerGroup * groups_ * inputs_) {
+  if (features.values.size() == inputs_ && sample_.size() < wanted_sample()) {
     sample_.insert(sample_.end(), features.values.begin(), features.values.end());
   }
 }
 
 void ItemTable::make_groups() {
-  const KMeans found = k_means(sample_, inputs_, groups_, seed_);
+  const KMeans found = k_means(sample_, inputs_, options_.groups, seed_);
   for (auto centre = found.centres.begin(); centre != found.centres.end(); centre += inputs_) {
     values_.emplace_back(centre, centre + inputs_);
     offsets_.push_back(0);
@@ -82,7 +82,8 @@ void ItemTable::make_groups() {
 ItemTable::Meeting ItemTable::learn(const Arm& arm, std::uint32_t block) {
   gather(arm.features);
   Meeting meeting;
-  if (identity_ == Identity::kIds && !has_id(arm)) {
+  const auto is_known = [&] { return item_of_.count(static_cast<std::uint32_t>(arm.item)) != 0; };
+  if (identity_ == Identity::kIds && (!has_id(arm) || (size() == options_.most && !is_known()))) {
     identity_ = arm.features.values.size() < inputs_ ? Identity::kBlocks : Identity::kGroups;
     item_of_.clear();
     keys_.clear();
@@ -91,7 +92,7 @@ ItemTable::Meeting ItemTable::learn(const Arm& arm, std::uint32_t block) {
     meeting.began_anew = true;
   }
   if (identity_ == Identity::kGroups) {
-    if (size() == 0 && sample_.size() == kSamplesPerGroup * groups_ * inputs_) {
+    if (size() == 0 && sample_.size() == wanted_sample()) {
       make_groups();
     }
     meeting.item = nearest(arm.features);
@@ -144,13 +145,17 @@ void ItemTable::load(StateReader& reader, const FeatureBlocks& blocks) {
   offsets_ = reader.read_all<std::uint32_t>(kMost);
   const bool grouped = identity_ == Identity::kGroups;
   if (identity_ > Identity::kGroups || (grouped ? !keys_.empty() : keys_.size() != size()) ||
-      (grouped && size() > groups_)) {
+      size() > (grouped                       ? options_.groups
+                : identity_ == Identity::kIds ? options_.most
+                                              : kMost)) {
     reader.fail("an item table is not of a kind there is");
   }
   item_of_.clear();
   for (std::uint32_t item = 0; item < keys_.size(); ++item) {
-    if (keys_[item] >= kMost || !item_of_.emplace(keys_[item], item).second) {
-      reader.fail("an item is known twice");
+    const bool possible =
+        identity_ == Identity::kIds ? ItemId{keys_[item]} != kNoItem : keys_[item] < kMost;
+    if (!possible || !item_of_.emplace(keys_[item], item).second) {
+      reader.fail("an item is known twice, or has a number that none can have");
     }
   }
   values_.clear();
@@ -160,7 +165,7 @@ void ItemTable::load(StateReader& reader, const FeatureBlocks& blocks) {
       reader.fail("the features of an item are none that could have been met");
     }
   }
-  sample_ = reader.read_all<float>(kSamplesPerGroup * groups_ * inputs_);
+  sample_ = reader.read_all<float>(wanted_sample());
   if (sample_.size() % inputs_ != 0 || !all_finite(sample_)) {
     reader.fail("features gathered for groups of items are none that could have been met");
   }

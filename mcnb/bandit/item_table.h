@@ -12,15 +12,16 @@
 
 namespace mcnb {
 
-// What stands for an item, for policies that cluster items too. There are at most 1,000:
-// - the arm's item id, as long as all ids are below 1,000 (ids count from 0); an item is known from
-//   its first feedback on, and looks like it did at the last;
-// - where arms have no ids, or higher ones, and features are blocks: the block (the class, in
+// What stands for an item, for policies that cluster items too. There are at most `most`, and never
+// more than 1,000:
+// - the arm's item id, as long as no more than `most` different ones have had feedback; an item is
+//   known from its first feedback on, and looks like it did at the last;
+// - where arms have no ids, or too many, and features are blocks: the block (the class, in
 //   classification), modulo 1,000, likewise;
-// - where arms have no ids, or higher ones, and features are whole vectors: the nearest of at most
+// - where arms have no ids, or too many, and features are whole vectors: the nearest of at most
 //   `groups` centres. They come from K-means of the first 5 x `groups` feature vectors of start
 //   data and feedback, and do not move afterwards. Before that no item is known.
-// Which it is shows with feedback: the first arm without an id, or with a higher one, begins anew.
+// Which it is shows with feedback: the first arm without an id, or with one too many, begins anew.
 //
 // An arm whose item is not known is taken for the known item with the nearest features.
 class ItemTable {
@@ -28,9 +29,13 @@ class ItemTable {
   static constexpr std::size_t kMost = 1000;
   static constexpr std::size_t kSamplesPerGroup = 5;
 
-  // Without `ids`, those of the arms do not count.
-  ItemTable(std::uint32_t inputs, bool ids, std::size_t groups, std::uint64_t seed)
-      : inputs_(inputs), ids_(ids), groups_(groups), seed_(seed) {}
+  struct Options {
+    bool ids = true;           // false: those of the arms do not count
+    std::size_t most = kMost;  // known by their ids
+    std::size_t groups = 20;
+  };
+  ItemTable(std::uint32_t inputs, const Options& options, std::uint64_t seed)
+      : inputs_(inputs), options_(options), seed_(seed) {}
 
   // Known items count from 0.
   std::size_t size() const { return offsets_.size(); }
@@ -65,11 +70,11 @@ class ItemTable {
   void gather(const Features& features);
   void make_groups();
 
-  bool has_id(const Arm& arm) const { return ids_ && index(arm.item) < kMost; }
+  bool has_id(const Arm& arm) const { return options_.ids && arm.item != kNoItem; }
+  std::size_t wanted_sample() const { return kSamplesPerGroup * options_.groups * inputs_; }
 
   std::uint32_t inputs_;
-  bool ids_;
-  std::size_t groups_;
+  Options options_;
   std::uint64_t seed_;
   Identity identity_ = Identity::kIds;
   std::unordered_map<std::uint32_t, std::uint32_t> item_of_;  // by key

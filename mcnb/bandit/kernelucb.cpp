@@ -16,14 +16,12 @@ namespace {
 
 constexpr std::size_t kMostArmsTogether = 32;  // in one triangular solve
 
-enum class Users { kOne, kEach };
-
 struct KernelUcbOptions {
   double bandwidth = 1.0;
   double lambda = 1.0;  // gamma in the paper
   double alpha = 0.1;   // eta in the paper
   std::uint64_t history_limit = 1000;
-  Users users = Users::kOne;
+  UserModels users = UserModels::kOne;
 };
 
 OptionTable<KernelUcbOptions> option_table() {
@@ -36,7 +34,7 @@ OptionTable<KernelUcbOptions> option_table() {
       .number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .count("history_limit", &Options::history_limit, {1, KernelRidge::kMostSamples},
              "samples that a regression holds, a uniform choice of all that came")
-      .choice("users", &Options::users, {{"one", Users::kOne}, {"each", Users::kEach}},
+      .choice("users", &Options::users, {{"one", UserModels::kOne}, {"each", UserModels::kEach}},
               "one regression for all users, or one for each");
   return table;
 }
@@ -150,7 +148,7 @@ class KernelUcb final : public Policy {
   };
 
   // User 0 stands for everybody where all share one regression.
-  UserId owner_for(UserId user) const { return options_.users == Users::kEach ? user : UserId{0}; }
+  UserId owner_for(UserId user) const { return model_owner(options_.users, user); }
 
   std::uint32_t place_of(UserId owner) const {
     const auto found = places_.find(owner);
@@ -209,7 +207,7 @@ class KernelUcb final : public Policy {
       }
       regressions_[batch.regression].ridge.predict(points, predictions);
     }
-    const bool one = options_.users == Users::kOne;
+    const bool one = options_.users == UserModels::kOne;
     for (std::size_t i = 0; i < batch.arms.size(); ++i) {
       Score& score = scores[batch.arms[i]];
       score.estimate = predictions[i].estimate;

@@ -17,7 +17,7 @@ void KnownUsers::add_users(std::size_t count) {
 // Passes each user once from below, and once from above, however many users come later.
 void KnownUsers::skip_known() {
   const auto is_known = [&](std::size_t user) {
-    return row_of_.count(static_cast<std::uint32_t>(user)) != 0;
+    return row(UserId{static_cast<std::uint32_t>(user)}).has_value();
   };
   while (lowest_ < user_count() && is_known(lowest_)) {
     ++lowest_;
@@ -34,20 +34,15 @@ void KnownUsers::skip_known() {
   }
 }
 
-std::optional<std::uint32_t> KnownUsers::row(UserId user) const {
-  const auto found = row_of_.find(static_cast<std::uint32_t>(user));
-  return found == row_of_.end() ? std::nullopt : std::optional(found->second);
-}
-
 std::uint32_t KnownUsers::meet(UserId user) {
-  check(index(user) < user_count(), "a sample is of a user there is");
-  const auto next = static_cast<std::uint32_t>(known_.size());
-  const auto [found, is_new] = row_of_.emplace(static_cast<std::uint32_t>(user), next);
-  if (is_new) {
-    known_.push_back(user);
-    skip_known();
+  if (const std::optional<std::uint32_t> known = row(user)) {
+    return *known;
   }
-  return found->second;
+  check(index(user) < user_count(), "a sample is of a user there is");
+  known_.push_back(user);
+  next_row_.set(index(user), static_cast<std::uint32_t>(known_.size()));
+  skip_known();
+  return static_cast<std::uint32_t>(known_.size() - 1);
 }
 
 std::optional<UserId> KnownUsers::lowest_unknown() const {
@@ -62,8 +57,7 @@ std::optional<UserId> KnownUsers::highest_unknown() const {
 }
 
 std::size_t KnownUsers::memory_bytes() const {
-  return sizeof *this + row_of_.size() * (2 * sizeof(std::uint32_t) + sizeof(void*)) +
-         row_of_.bucket_count() * sizeof(void*) + known_.capacity() * sizeof known_[0] +
+  return sizeof *this + next_row_.memory_bytes() + known_.capacity() * sizeof known_[0] +
          ranges_.capacity() * sizeof ranges_[0];
 }
 
@@ -75,12 +69,12 @@ void KnownUsers::save(StateWriter& writer) const {
 void KnownUsers::load(StateReader& reader) {
   users_.load(reader);
   known_ = reader.read_all<UserId>(user_count());
-  row_of_.clear();
+  next_row_ = {};
   for (std::uint32_t row = 0; row < known_.size(); ++row) {
-    if (index(known_[row]) >= user_count() ||
-        !row_of_.emplace(static_cast<std::uint32_t>(known_[row]), row).second) {
+    if (index(known_[row]) >= user_count() || this->row(known_[row])) {
       reader.fail("a linear state belongs to nobody");
     }
+    next_row_.set(index(known_[row]), row + 1);
   }
   lowest_ = 0;
   ranges_.assign(1, {0, user_count()});

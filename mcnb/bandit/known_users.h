@@ -3,17 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "mcnb/bandit/user_count.h"
 #include "mcnb/base/ids.h"
+#include "mcnb/base/paged_array.h"
 #include "mcnb/base/state_file.h"
 
 namespace mcnb {
 
 // Which users have given samples: the known ones. Each has a row; rows count from 0 in the order of
-// the first samples, and never change. All others are alike, and cost nothing.
+// the first samples, and never change. All others are alike, and cost next to nothing.
 class KnownUsers {
  public:
   // Throws Error (kLimit) beyond 2^32 users.
@@ -23,7 +23,10 @@ class KnownUsers {
   void add_users(std::size_t count);
 
   std::size_t count() const { return known_.size(); }
-  std::optional<std::uint32_t> row(UserId user) const;
+  std::optional<std::uint32_t> row(UserId user) const {
+    const std::uint32_t next = next_row_[index(user)];
+    return next == 0 ? std::nullopt : std::optional(next - 1);
+  }
   UserId user(std::uint32_t row) const { return known_[row]; }
 
   // The row of a user, which is known from now on. Requires a user there is.
@@ -46,9 +49,9 @@ class KnownUsers {
   void skip_known();
 
   UserCount users_;
-  std::unordered_map<std::uint32_t, std::uint32_t> row_of_;  // by user
-  std::vector<UserId> known_;                                // by row
-  std::size_t lowest_ = 0;                                   // no unknown user is below
+  PagedArray<std::uint32_t> next_row_;  // by user: 1 + the row, 0 for those who are not known
+  std::vector<UserId> known_;           // by row
+  std::size_t lowest_ = 0;              // no unknown user is below
   // Where the unknown users are, ascending; the last range, if any, ends with an unknown one.
   std::vector<Range> ranges_;
 };

@@ -12,46 +12,6 @@ std::span<const double> weights_of(const RidgeState& ridge) {
   return {ridge.weights().data(), ridge.dimension()};
 }
 
-// The ridge states of many owners, by block.
-struct Part {
-  std::uint32_t block;
-  const RidgeState* ridge;
-};
-
-// In the order of the blocks, and within a block of the owners.
-std::vector<Part> parts_of(std::span<const LinearState* const> owners) {
-  std::vector<Part> parts;
-  for (const LinearState* owner : owners) {
-    for (std::size_t place = 0; place < owner->block_count(); ++place) {
-      parts.push_back({owner->block(place), &owner->ridge(place)});
-    }
-  }
-  std::ranges::stable_sort(parts, {}, &Part::block);
-  return parts;
-}
-
-// Calls visit(block, its ridge states) for every block of the owners.
-template <class Visit>
-void for_every_block(std::span<const LinearState* const> owners, Visit visit) {
-  const std::vector<Part> parts = parts_of(owners);
-  std::vector<const RidgeState*> ridges;
-  for (std::size_t begin = 0; begin < parts.size(); begin += ridges.size()) {
-    ridges.clear();
-    for (std::size_t i = begin; i < parts.size() && parts[i].block == parts[begin].block; ++i) {
-      ridges.push_back(parts[i].ridge);
-    }
-    visit(parts[begin].block, std::span<const RidgeState* const>(ridges));
-  }
-}
-
-std::uint64_t samples_of(std::span<const RidgeState* const> ridges) {
-  std::uint64_t sum = 0;
-  for (const RidgeState* ridge : ridges) {
-    sum += ridge->sample_count();
-  }
-  return sum;
-}
-
 Eigen::Map<const Eigen::VectorXd> as_vector(std::span<const double> values) {
   return {values.data(), static_cast<Eigen::Index>(values.size())};
 }
@@ -69,61 +29,15 @@ const RidgeState* LinearState::find(std::uint32_t block) const {
                                                                    : nullptr;
 }
 
-LinearState::Entry& LinearState::entry_to_change(std::uint32_t block, std::size_t length) {
+std::size_t LinearState::add(std::uint32_t block, std::span<const float> features, double reward) {
   const std::size_t place = place_of(block);
   if (place == entries_.size() || entries_[place].block != block) {
     entries_.insert(entries_.begin() + static_cast<std::ptrdiff_t>(place),
-                    {block, 0, RidgeState(length, lambda_)});
+                    {block, RidgeState(features.size(), lambda_)});
   }
-  return entries_[place];
-}
-
-void LinearState::add(std::uint32_t block, std::span<const float> features, double reward) {
-  entry_to_change(block, features.size()).ridge.add(features, reward);
+  entries_[place].ridge.add(features, reward);
   ++samples_;
-}
-
-void LinearState::merge(std::span<const LinearState* const> others) {
-  for_every_block(others, [&](std::uint32_t block, std::span<const RidgeState* const> ridges) {
-    entry_to_change(block, ridges.front()->dimension()).ridge.merge(ridges);
-    samples_ += samples_of(ridges);
-  });
-  for (const LinearState* other : others) {
-    for (const Entry& entry : other->entries_) {
-      entries_[place_of(entry.block)].removed += entry.removed;
-    }
-  }
-}
-
-bool LinearState::can_remove(std::span<const LinearState* const> others) const {
-  bool can = true;
-  for_every_block(others, [&](std::uint32_t block, std::span<const RidgeState* const> ridges) {
-    const std::size_t place = place_of(block);
-    check(place < entries_.size() && entries_[place].block == block,
-          "a state has the blocks that it gives up");
-    const Entry& entry = entries_[place];
-    const std::uint64_t given_up = samples_of(ridges);
-    const std::uint64_t had = entry.ridge.sample_count();
-    can = can && (given_up == had || entry.removed + given_up <= had - given_up);
-  });
-  return can;
-}
-
-void LinearState::remove(std::span<const LinearState* const> others) {
-  for_every_block(others, [&](std::uint32_t block, std::span<const RidgeState* const> ridges) {
-    const std::size_t place = place_of(block);
-    check(place < entries_.size() && entries_[place].block == block,
-          "a state has the blocks that it gives up");
-    Entry& entry = entries_[place];
-    const std::uint64_t given_up = samples_of(ridges);
-    samples_ -= given_up;
-    if (given_up == entry.ridge.sample_count()) {  // all: without a trace
-      entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(place));
-      return;
-    }
-    entry.ridge.remove(ridges);
-    entry.removed += given_up;
-  });
+  return place;
 }
 
 double LinearState::squared_distance(const LinearState& other) const {
@@ -156,17 +70,6 @@ double LinearState::squared_norm() const {
   return sum;
 }
 
-bool LinearState::has_sample_counts_of(std::span<const LinearState* const> others) const {
-  std::size_t blocks = 0;
-  bool same = true;
-  for_every_block(others, [&](std::uint32_t block, std::span<const RidgeState* const> ridges) {
-    const RidgeState* mine = find(block);
-    same = same && mine != nullptr && mine->sample_count() == samples_of(ridges);
-    ++blocks;
-  });
-  return same && blocks == entries_.size();
-}
-
 std::size_t LinearState::memory_bytes() const {
   std::size_t bytes = sizeof *this + (entries_.capacity() - entries_.size()) * sizeof entries_[0];
   for (const Entry& entry : entries_) {
@@ -179,7 +82,6 @@ void LinearState::save(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(entries_.size()));
   for (const Entry& entry : entries_) {
     writer.write(entry.block);
-    writer.write(entry.removed);
     entry.ridge.save(writer);
   }
 }
@@ -193,17 +95,16 @@ void LinearState::load(StateReader& reader, std::span<const std::uint32_t> lengt
   samples_ = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto block = reader.read<std::uint32_t>();
-    const auto removed = reader.read<std::uint64_t>();
     if (block >= lengths.size() || (i > 0 && block <= entries_.back().block)) {
       reader.fail("the blocks of a linear state are not in their order");
     }
-    entries_.push_back({block, removed, RidgeState::load(reader)});
+    entries_.push_back({block, RidgeState::load(reader)});
     const RidgeState& ridge = entries_.back().ridge;
     if (ridge.dimension() != lengths[block] || ridge.lambda() != lambda_) {
       reader.fail("a ridge state does not fit its block");
     }
     constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // sums of two do not overflow
-    if (ridge.sample_count() == 0 || ridge.sample_count() > kMost - samples_ || removed > kMost) {
+    if (ridge.sample_count() == 0 || ridge.sample_count() > kMost - samples_) {
       reader.fail("a ridge state has an impossible number of samples");
     }
     samples_ += ridge.sample_count();

@@ -11,8 +11,8 @@
 
 namespace mcnb {
 
-// What one owner (a user, or a group of users) knows in the linear model: a ridge state for every
-// feature block on which it has samples. M over all blocks is block diagonal, so nothing is lost.
+// What one user knows in the linear model: a ridge state for every feature block on which it has
+// samples. M over all blocks is block diagonal, so nothing is lost. Groups: group_state.h.
 class LinearState {
  public:
   explicit LinearState(double lambda) : lambda_(lambda) {}
@@ -29,28 +29,12 @@ class LinearState {
   // Where the block is, or would be put in.
   std::size_t place_of(std::uint32_t block) const;
 
-  // Requires finite features.
-  void add(std::uint32_t block, std::span<const float> features, double reward);
-
-  // Takes over the samples of others: the group's M is lambda I + sum (M_k - lambda I). One
-  // inversion for each block that they have, however many they are.
-  void merge(std::span<const LinearState* const> others);
-
-  // Whether `remove` would leave, on every block, at least as many samples as have ever been given
-  // up. Otherwise the roundings of what is gone begin to matter beside what is left, and it is
-  // time to merge those that stay into a new state. As each sample given up pays for one that
-  // stays, that costs no more than the removals did.
-  bool can_remove(std::span<const LinearState* const> others) const;
-  // Gives up the samples of others, which it has. One inversion for each block that they have.
-  void remove(std::span<const LinearState* const> others);
+  // Requires finite features. Returns the place of the block.
+  std::size_t add(std::uint32_t block, std::span<const float> features, double reward);
 
   // ||w - w'||^2 over all blocks; a block that one of them lacks has w = 0.
   double squared_distance(const LinearState& other) const;
   double squared_norm() const;
-
-  // Whether it has just as many samples of each block as the others have together: for states
-  // that come from a file.
-  bool has_sample_counts_of(std::span<const LinearState* const> others) const;
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
@@ -60,11 +44,8 @@ class LinearState {
  private:
   struct Entry {
     std::uint32_t block;
-    std::uint64_t removed;  // samples given up so far, with those of states taken over
     RidgeState ridge;
   };
-
-  Entry& entry_to_change(std::uint32_t block, std::size_t length);
 
   double lambda_;
   std::uint64_t samples_ = 0;

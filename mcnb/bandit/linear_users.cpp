@@ -16,7 +16,7 @@ void LinearUsers::check_round(const Round& round) const {
 }
 
 void LinearUsers::check_arm(const Arm& arm) const {
-  mcnb::check_feedback(RoundId{0}, arm, 0.0F, count(), shape_);
+  mcnb::check_arm(arm, count(), shape_);
   blocks_.check(arm.features, [&] { return fmt::format("arm {}", index(arm.index)); });
 }
 
@@ -42,7 +42,7 @@ std::uint64_t LinearUsers::sample_count(UserId user) const {
   return state == nullptr ? 0 : state->sample_count();
 }
 
-std::uint32_t LinearUsers::add(UserId user, const Features& features, double reward) {
+LinearUsers::Place LinearUsers::add(UserId user, const Features& features, double reward) {
   const std::uint32_t block = blocks_.find_or_add(features);
   const std::uint32_t row = known_.meet(user);
   if (row == rows_.size()) {
@@ -50,15 +50,14 @@ std::uint32_t LinearUsers::add(UserId user, const Features& features, double rew
     widths_.push_back(0.0);
   }
   LinearState& state = rows_[row].state;
-  const bool is_new = state.find(block) == nullptr;
-  state.add(block, features.values, reward);
-  const std::size_t place = state.place_of(block);
-  if (is_new) {
+  const std::size_t blocks_before = state.block_count();
+  const std::size_t place = state.add(block, features.values, reward);
+  if (state.block_count() > blocks_before) {
     make_slot(row, place);
   }
   copy_weights(row, place);
   widths_[row] = confidence_width(state.sample_count());
-  return block;
+  return {row, block};
 }
 
 void LinearUsers::make_slot(std::uint32_t row, std::size_t place) {
@@ -195,12 +194,6 @@ void LinearUsers::load(StateReader& reader) {
       copy_weights(row, place);
     }
   }
-}
-
-LinearState LinearUsers::load_state(StateReader& reader) const {
-  LinearState state(lambda_);
-  state.load(reader, block_lengths());
-  return state;
 }
 
 std::vector<std::uint32_t> LinearUsers::block_lengths() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,9 +43,13 @@ class LinearUsers {
   void check_feedback(RoundId round, const Arm& arm, float reward) const;
   void check_start(UserId user, const Sample& sample) const;
 
-  // Adds a sample to the user's own state and returns its block. Requires a sample that was
-  // checked.
-  std::uint32_t add(UserId user, const Features& features, double reward);
+  // Adds a sample to the user's own state; says whose row and which block that was. Requires a
+  // sample that was checked.
+  struct Place {
+    std::uint32_t row;
+    std::uint32_t block;
+  };
+  Place add(UserId user, const Features& features, double reward);
 
   // Nothing (nullptr) for a user without samples.
   const LinearState* find(UserId user) const;
@@ -74,8 +79,6 @@ class LinearUsers {
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
-  // For states that are saved beside the users' own, such as those of groups.
-  LinearState load_state(StateReader& reader) const;
 
  private:
   struct Row {
@@ -102,22 +105,53 @@ class LinearUsers {
   std::vector<BlockWeights> weights_;  // by block
 };
 
-// Scores every arm of a round by score(arm), on all threads where it is worth it.
-template <class ScoreArm>
-std::vector<Score> score_arms(const Round& round, ThreadPool& threads, ScoreArm score) {
+// Calls body(begin, end) for ranges of a round's arms, on all threads where it is worth it.
+template <class Body>
+void for_all_arms(const Round& round, ThreadPool& threads, Body body) {
   constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
   std::size_t longest = 1;
   for (const Arm& arm : round.arms) {
     longest = std::max(longest, arm.features.values.size());
   }
-  std::vector<Score> scores(round.arms.size());
-  threads.parallel_for(scores.size(), std::max<std::size_t>(1, kWorthAThread / (longest * longest)),
-                       [&](std::size_t begin, std::size_t end) {
-                         for (std::size_t i = begin; i < end; ++i) {
-                           scores[i] = score(round.arms[i]);
-                         }
-                       });
-  return scores;
+  threads.parallel_for(round.arms.size(),
+                       std::max<std::size_t>(1, kWorthAThread / (longest * longest)), body);
+}
+
+// Scores every arm of a round. find_ridge(arm, block) gives the ridge state that speaks about an
+// arm, or nothing (nullptr); make_score(arm, prediction) the score. Arms one behind the other with
+// one state are predicted together.
+template <class FindRidge, class MakeScore>
+void score_arms(const Round& round, const LinearUsers& users, ThreadPool& threads,
+                FindRidge find_ridge, MakeScore make_score, std::vector<Score>& scores) {
+  constexpr std::size_t kTogether = kernels::kPointsTogether;
+  const auto find = [&](const Arm& arm) {
+    const std::optional<std::uint32_t> block = users.blocks().find(arm.features);
+    return block ? find_ridge(arm, *block) : nullptr;
+  };
+  scores.resize(round.arms.size());
+  for_all_arms(round, threads, [&](std::size_t begin, std::size_t end) {
+    std::array<const float*, kTogether> points;
+    std::array<RidgePrediction, kTogether> said;
+    const RidgeState* next = find(round.arms[begin]);
+    while (begin < end) {
+      const RidgeState* const ridge = next;
+      std::size_t count = 0;
+      do {
+        points[count] = round.arms[begin + count].features.values.data();
+        ++count;
+        next = begin + count < end ? find(round.arms[begin + count]) : nullptr;
+      } while (ridge != nullptr && next == ridge && count < kTogether);
+      if (ridge != nullptr) {
+        ridge->predict(std::span(points).first(count), std::span(said).first(count));
+      } else {
+        said[0] = predict(nullptr, round.arms[begin].features.values, users.lambda());
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        scores[begin + i] = make_score(round.arms[begin + i], said[i]);
+      }
+      begin += count;
+    }
+  });
 }
 
 }  // namespace mcnb

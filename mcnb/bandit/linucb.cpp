@@ -1,22 +1,22 @@
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/user_count.h"
 
 namespace mcnb {
 namespace {
 
-enum class Users { kOne, kEach };
-
 struct LinUcbOptions {
   double lambda = 1.0;
   double alpha = 0.1;
-  Users users = Users::kOne;
+  UserModels users = UserModels::kOne;
 };
 
 OptionTable<LinUcbOptions> option_table() {
   OptionTable<LinUcbOptions> table;
   table.number("lambda", &LinUcbOptions::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
       .number("alpha", &LinUcbOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
-      .choice("users", &LinUcbOptions::users, {{"one", Users::kOne}, {"each", Users::kEach}},
+      .choice("users", &LinUcbOptions::users,
+              {{"one", UserModels::kOne}, {"each", UserModels::kEach}},
               "one state for all users, or one for each");
   return table;
 }
@@ -50,15 +50,21 @@ class LinUcb final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    const bool one = options_.users == Users::kOne;
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const RidgePrediction said = users_.predict(users_.find(owner(arm.user)), arm.features);
+    const bool one = options_.users == UserModels::kOne;
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      const LinearState* state = users_.find(owner(arm.user));
+      return state == nullptr ? nullptr : state->find(block);
+    };
+    const auto make_score = [&](const Arm&, const RidgePrediction& said) {
       Score score{.estimate = said.estimate, .cluster_size = one ? users_.count() : 1};
       double& bonus = one ? score.meta_bonus : score.user_bonus;  // one for all is a shared model
       bonus = scale * said.uncertainty;
       score.value = score.estimate + bonus;
       return score;
-    });
+    };
+    std::vector<Score> scores;
+    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    return scores;
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
@@ -82,8 +88,8 @@ class LinUcb final : public Policy {
   }
 
  private:
-  // Whose state a user's samples go to: the one state of all is that of the first.
-  UserId owner(UserId user) const { return options_.users == Users::kEach ? user : UserId{0}; }
+  // Whose state a user's samples go to.
+  UserId owner(UserId user) const { return model_owner(options_.users, user); }
 
   LinUcbOptions options_;
   LinearUsers users_;

@@ -88,7 +88,13 @@ class Locb final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    return score_arms(round, threads_, [&](const Arm& arm) { return judge(arm, scale).score; });
+    std::vector<Score> scores(round.arms.size());
+    for_all_arms(round, threads_, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        scores[i] = judge(round.arms[i], scale).score;
+      }
+    });
+    return scores;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -115,7 +121,6 @@ class Locb final : public Policy {
 
   std::size_t memory_bytes() const override {
     std::size_t bytes = sizeof *this - sizeof users_ + users_.memory_bytes() +
-                        widths_.capacity() * sizeof widths_[0] +
                         squares_.capacity() * sizeof squares_[0] +
                         (clusters_.capacity() - clusters_.size()) * sizeof clusters_[0];
     for (const Cluster& cluster : clusters_) {
@@ -143,10 +148,6 @@ class Locb final : public Policy {
   void load(StateReader& reader) override {
     users_.load(reader);
     rewards_ = reader.read<std::uint64_t>();
-    widths_.clear();
-    for (std::uint32_t row = 0; row < users_.known_count(); ++row) {
-      widths_.push_back(confidence_width(users_.state(row).sample_count()));
-    }
     const auto count = reader.read<std::uint64_t>();
     if (count != std::min<std::uint64_t>(options_.seeds, users_.count())) {
       reader.fail("there are not as many seeds as there should be");
@@ -237,11 +238,8 @@ class Locb final : public Policy {
         cluster.members.push_back(inside ? 1 : 0);
         cluster.known_members += inside ? 1 : 0;
       }
-      widths_.emplace_back();
     }
-    const std::uint32_t block = users_.add(user, sample.features, sample.reward);
-    const std::uint32_t row = *users_.row(user);
-    widths_[row] = confidence_width(users_.state(row).sample_count());
+    const auto [row, block] = users_.add(user, sample.features, sample.reward);
     for (Cluster& cluster : clusters_) {
       if (cluster.members[row] != 0) {
         cluster.state.add(row, block, sample.features.values, sample.reward);
@@ -255,7 +253,7 @@ class Locb final : public Policy {
         continue;
       }
       find_members(cluster);
-      if (widths_[row] <= options_.gamma / 4.0) {
+      if (users_.width(row) <= options_.gamma / 4.0) {
         cluster.size_then = size_of(cluster);
         cluster.users_then = users_.count();
         cluster.frozen = 1;
@@ -265,7 +263,7 @@ class Locb final : public Policy {
 
   double seed_width(const Cluster& cluster) const {
     const std::optional<std::uint32_t> row = users_.row(cluster.seed);
-    return row ? widths_[*row] : confidence_width(0);
+    return row ? users_.width(*row) : confidence_width(0);
   }
 
   // The whole cluster, from the weights as they are.
@@ -292,7 +290,7 @@ class Locb final : public Policy {
     std::vector<std::uint32_t> leaving;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       Flag& member = cluster.members[rows[i]];
-      const Flag inside = distances[i] <= widths_[rows[i]] + width ? 1 : 0;
+      const Flag inside = distances[i] <= users_.width(rows[i]) + width ? 1 : 0;
       if (inside != member) {
         (inside != 0 ? entering : leaving).push_back(rows[i]);
         member = inside;
@@ -343,7 +341,6 @@ class Locb final : public Policy {
   ThreadPool& threads_;
   std::uint64_t rewards_ = 0;
   std::vector<Cluster> clusters_;  // in the order in which their seeds were drawn
-  std::vector<double> widths_;     // F(T_u), by the rows of known users
   std::vector<double> squares_;    // scratch of find_members
 };
 

@@ -100,6 +100,7 @@ void Mcnb::start(UserId user, const Sample& sample) {
   check_start(user, sample, user_count(), shape());
   decision_.fresh = false;
   const UserId learner = learner_of(user);
+  check_step({&learner, 1}, learner, sample);
   learners_.step(threads_, {&learner, 1}, sample, static_cast<float>(options_.eta_1));
   ++trained_[index(learner)];
   has_own_datum_[index(learner)] = 1;
@@ -123,7 +124,7 @@ std::vector<Score> Mcnb::scores(const Round& round) {
 }
 
 std::optional<std::vector<UserId>> Mcnb::cluster(const Arm& arm) {
-  check_feedback(RoundId{0}, arm, 0.0F, user_count(), shape());
+  check_arm(arm, user_count(), shape());
   const Cluster cluster = users_like(arm);
   if (options_.pre_clusters == 0) {
     return cluster;
@@ -407,37 +408,69 @@ void Mcnb::learn_from(RoundId round, const Arm& arm, float reward, Cluster clust
   decision_.fresh = false;
   scratch_.resize(std::max<std::size_t>(scratch_.size(), 1));
   Scratch& scratch = scratch_[0];
+  const Cluster only{learner};
+  const Cluster& stepping = alone ? only : cluster;
   if (online) {
+    check_step(stepping, learner, sample);
     draw_samples(cluster, round, arm.index, scratch);
-    meta_.adapt(scratch.draws, histories_, options_.eta_2, scratch.meta);
+    if (!meta_.adapt(scratch.draws, histories_, options_.eta_2, scratch.meta)) {
+      refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
+    }
     for (const std::vector<Draw>& draws : scratch.draws) {
       steps_.training += draws.size();
     }
   }
   seconds_.adaptation += watch.lap();
-  if (alone) {
-    cluster.assign(1, learner);
-  }
   if (online) {
-    learners_.step(threads_, cluster, sample, static_cast<float>(options_.eta_1));
-    steps_.training += cluster.size();
+    learners_.step(threads_, stepping, sample, static_cast<float>(options_.eta_1));
+    steps_.training += stepping.size();
   }
-  for (const UserId member : cluster) {
+  for (const UserId member : stepping) {
     ++trained_[index(member)];
   }
   has_own_datum_[index(learner)] = 1;
-  histories_.add(cluster, sample);
+  histories_.add(stepping, sample);
   ++feedbacks_;
-  const std::uint64_t every =
-      feedbacks_ <= options_.train_often_until ? options_.train_every : options_.train_every_later;
-  if (!online && feedbacks_ % every == 0) {
+  if (!online && is_due(feedbacks_, options_.train_every, options_.train_often_until,
+                        options_.train_every_later)) {
     train_on_history(learner);
   }
   seconds_.training += watch.lap();
 }
 
-// The two trainings share nothing that either changes.
+// Refuses a step that would leave the finite numbers, before anything changes. The users are alike
+// on the sample, up to the cluster's gap: where the step of the served one is moderate, so are all.
+void Mcnb::check_step(std::span<const UserId> users, UserId served, const Sample& sample) const {
+  constexpr double kModerate = 1e6;
+  const auto rate = static_cast<float>(options_.eta_1);
+  std::vector<float> activations(shape().hidden_count());
+  const float value =
+      kernels::forward(shape(), learners_.parameters(served).data(), sample.features.values,
+                       sample.features.offset, activations.data());
+  if (std::abs(options_.eta_1 * (static_cast<double>(value) - sample.reward)) <= kModerate) {
+    return;
+  }
+  std::vector<float> stepped;
+  for (const UserId user : users) {
+    const std::span<const float> parameters = learners_.parameters(user);
+    stepped.assign(parameters.begin(), parameters.end());
+    float* const network = stepped.data();
+    kernels::sgd_step(shape(), {&network, 1}, sample.features.values, sample.features.offset,
+                      sample.reward, rate);
+    if (!all_finite(stepped)) {
+      refuse_diverged(fmt::format("the user-learner {}", index(user)), "eta_1", options_.eta_1);
+    }
+  }
+}
+
+// The two trainings share nothing that either changes. One that leaves the finite numbers is
+// undone.
 void Mcnb::train_on_history(UserId learner) {
+  const auto copy = [](std::span<const float> from) {
+    return std::vector<float>(from.begin(), from.end());
+  };
+  const std::vector<float> own_before = copy(learners_.parameters(learner));
+  const std::vector<float> theta_before = copy(meta_.parameters());
   TrainingReport reports[2];
   threads_.parallel_for(2, 1, [&](std::size_t which, std::size_t) {
     const bool own = which == 0;
@@ -453,6 +486,20 @@ void Mcnb::train_on_history(UserId learner) {
                             scratch);
   });
   steps_.training += reports[0].steps + reports[1].steps;
+  const bool own_is_finite = all_finite(learners_.parameters(learner));
+  const bool theta_is_finite = all_finite(meta_.parameters());
+  if (!own_is_finite) {
+    learners_.set_parameters(learner, own_before);
+  }
+  if (!theta_is_finite) {
+    std::ranges::copy(theta_before, meta_.parameters().begin());
+  }
+  if (!own_is_finite || !theta_is_finite) {
+    refuse_diverged(own_is_finite
+                        ? "the meta-learner, in its training,"
+                        : fmt::format("the user-learner {}, in its training,", index(learner)),
+                    "learning_rate", options_.learning_rate);
+  }
 }
 
 std::size_t Mcnb::memory_bytes() const {
@@ -463,6 +510,9 @@ std::size_t Mcnb::memory_bytes() const {
                       predictions_.arm_count() * predictions_.user_count() * sizeof(float);
   for (const Cluster& cluster : decision_.clusters) {
     bytes += cluster.capacity() * sizeof(UserId);
+  }
+  for (const TrainingScratch& scratch : training_scratch_) {
+    bytes += scratch.memory_bytes();
   }
   for (const Scratch& scratch : scratch_) {
     bytes += scratch.event_weights.capacity() * sizeof(float) +

@@ -160,6 +160,7 @@ class Mcnb : public Policy {
   void remember(const Round& round);
   const Cluster* remembered(RoundId round, const Arm& arm) const;
   void learn_from(RoundId round, const Arm& arm, float reward, Cluster cluster);
+  void check_step(std::span<const UserId> users, UserId served, const Sample& sample) const;
   void train_on_history(UserId learner);
 
   McnbOptions options_;

@@ -202,10 +202,33 @@ AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vecto
   return {scratch.adapted.value, gradient_distance(shape_, scratch.adapted, scratch.start)};
 }
 
-void MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
+bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
                         double rate, MetaScratch& scratch) {
-  scratch.ranges.clear();
-  walk(shape_, parameters_, steps, histories, rate, scratch);
+  if (std::ranges::all_of(steps, &std::vector<Draw>::empty)) {
+    return true;
+  }
+  const auto first = std::ranges::find_if_not(steps, &std::vector<Draw>::empty);
+  const Features any = histories.sample(first->front().event).features;
+  const NetworkShape shape = copy_what_matters(any, steps, histories, scratch);
+  walk(shape, scratch.now, steps, histories, rate, scratch);
+  if (!all_finite(scratch.now)) {
+    return false;
+  }
+  if (scratch.ranges.empty()) {  // it is all of Theta
+    parameters_.swap(scratch.now);
+    return true;
+  }
+  auto from = scratch.now.cbegin();
+  const auto put_back = [&](std::size_t begin, std::size_t end) {
+    const auto count = static_cast<std::ptrdiff_t>(end - begin);
+    std::copy_n(from, count, parameters_.begin() + static_cast<std::ptrdiff_t>(begin));
+    from += count;
+  };
+  for (const InputRange& range : scratch.ranges) {
+    put_back(std::size_t{range.begin} * shape_.width, std::size_t{range.end} * shape_.width);
+  }
+  put_back(std::size_t{shape_.inputs} * shape_.width, parameters_.size());
+  return true;
 }
 
 }  // namespace mcnb

@@ -55,8 +55,9 @@ class MetaLearner {
   AdaptedMeta seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
                         const Histories& histories, double rate, MetaScratch& scratch) const;
 
-  // Moves Theta by these steps.
-  void adapt(std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
+  // Moves Theta by these steps. False, and Theta stays as it is, where it would leave the finite
+  // numbers.
+  bool adapt(std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
              MetaScratch& scratch);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mcnb/bandit/club_rule.h"
 #include "mcnb/bandit/known_users.h"
 #include "mcnb/bandit/linear_state.h"
 #include "mcnb/bandit/neural_model.h"
@@ -15,29 +16,18 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
+constexpr std::uint64_t kWidest = 4096;         // a regression then has 256 MiB
 constexpr std::size_t kMostIdleStates = 64;     // of groups that nothing has been learned about
 
-enum class GraphKind { kComplete, kRandom };
-
 struct NeuralLinearOptions {
-  double lambda = 1.0;
-  double alpha = 0.1;
-  double alpha_2 = 1.0;
-  GraphKind graph = GraphKind::kComplete;
+  ClubOptions clustering;
   NeuralOptions neural;
 };
 
 OptionTable<NeuralLinearOptions> option_table() {
-  using Options = NeuralLinearOptions;
-  OptionTable<Options> table;
-  table.number("lambda", &Options::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
-      .number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
-      .number("alpha_2", &Options::alpha_2, {0.0, 1e6},
-              "how far the weights of users who agree may differ, in confidence widths")
-      .choice("graph", &Options::graph,
-              {{"complete", GraphKind::kComplete}, {"random", GraphKind::kRandom}},
-              "who is linked at the start: all, or each pair with chance 3 ln n / n")
-      .part(&Options::neural, neural_option_table());
+  OptionTable<NeuralLinearOptions> table;
+  table.part(&NeuralLinearOptions::clustering, club_option_table())
+      .part(&NeuralLinearOptions::neural, neural_option_table());
   return table;
 }
 
@@ -45,6 +35,11 @@ NeuralLinearOptions parse(const OptionValues& values) {
   NeuralLinearOptions options;
   option_table().set_all(options, values);
   check_neural_options(options.neural);
+  if (options.neural.width > kWidest) {
+    refuse_option("width",
+                  fmt::format("at most {}, a regression has width x width numbers", kWidest),
+                  std::to_string(options.neural.width));
+  }
   return options;
 }
 
@@ -58,10 +53,11 @@ NeuralLinearOptions parse(const OptionValues& values) {
 // a reward that brings a training are judged before it. With training = online h moves a little
 // with every sample: samples then keep the features they had when they came.
 //
-// Rebuilding costs a forward pass for each sample and the weights of each user (SampleSums), that
-// of a component's regression a pass over its users' sums and an inversion, when one of its arms
-// next comes up. Users with less than `width` samples cost no more than their features; components
-// that nobody asks about cost nothing.
+// Rebuilding costs a forward pass for each sample, the weights of each user (TrackedWeights), and a
+// pass over the users' sums and an inversion for the regression of each component that was asked
+// for since the last one (of others, when one of their arms next comes up). Users with less than
+// `width` samples cost no more than their features and as many numbers squared; components that
+// nobody asks about cost nothing.
 class NeuralLinear final : public Policy {
  public:
   NeuralLinear(const NeuralLinearOptions& options, const PolicySetup& setup)
@@ -69,8 +65,7 @@ class NeuralLinear final : public Policy {
         threads_(*setup.threads),
         model_(options.neural, setup.inputs, setup.seed),
         known_(setup.users),
-        graph_(options.graph == GraphKind::kComplete ? complete_user_graph(known_)
-                                                     : random_user_graph(known_, setup.seed)) {}
+        graph_(make_user_graph(options.clustering.graph, known_, setup.seed)) {}
 
   std::size_t user_count() const override { return known_.user_count(); }
 
@@ -94,7 +89,7 @@ class NeuralLinear final : public Policy {
     for (const Arm& arm : round.arms) {
       group_state(graph_->component(arm.user));
     }
-    const double scale = exploration_scale(options_.alpha, model_.reward_count());
+    const double scale = exploration_scale(options_.clustering.alpha, model_.reward_count());
     std::vector<Score> scores(round.arms.size());
     const std::size_t cost = (round.arms[0].features.values.size() + shape().width) * shape().width;
     threads_.parallel_for(scores.size(), kWorthAThread / cost + 1,
@@ -108,7 +103,7 @@ class NeuralLinear final : public Policy {
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
-    check_feedback(RoundId{0}, arm, 0.0F, user_count(), shape());
+    check_arm(arm, user_count(), shape());
     return graph_->members(arm.user);
   }
 
@@ -118,9 +113,7 @@ class NeuralLinear final : public Policy {
       return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
     });
     cut_edges(arm.user);
-    if (model_.count_reward()) {
-      rebuild();
-    }
+    model_.count_reward([&] { rebuild(); });
   }
 
   StepCounts steps() const override { return {.training = model_.step_count()}; }
@@ -131,9 +124,10 @@ class NeuralLinear final : public Policy {
  private:
   // What a known user has of its own.
   struct Person {
-    SampleSums samples;
-    Eigen::VectorXd weights;  // w
-    double width;             // F(T)
+    Person(std::size_t dimension, double lambda) : regression(dimension, lambda) {}
+
+    TrackedWeights regression;
+    double width = confidence_width(0);  // F(T)
   };
   // The regression of a component's members. It is made out of their samples when it is first asked
   // for; `learned` says that samples have come since, one by one.
@@ -159,9 +153,9 @@ class NeuralLinear final : public Policy {
               std::vector<float>& activations) const;
   template <class Place>
   void take_in(UserId user, const Sample& sample, Place place);
-  void judge(Person& person) const;
   void cut_edges(UserId user);
   void rebuild();
+  void rebuild_groups();
 
   SampleSums samples_of_component(std::uint32_t component) const;
   Group& group_state(std::uint32_t component);
@@ -199,14 +193,13 @@ template <class Place>
 void NeuralLinear::take_in(UserId user, const Sample& sample, Place place) {
   std::vector<float> activations(shape().hidden_count());
   const std::span<const float> hidden = find_hidden(sample.features, activations, place);
-  if (const std::optional<EventId> event = model_.take_in(sample)) {
+  if (const std::optional<EventId> event = model_.take_in(sample, place)) {
     owners_.resize(model_.history().event_slots());
     owners_[index(*event)] = user;
   }
   const std::uint32_t row = known_.meet(user);
   if (row == people_.size()) {
-    people_.push_back({SampleSums(shape().width), {}, 0.0});
-    judge(people_.back());
+    people_.emplace_back(shape().width, options_.clustering.lambda);
     graph_->meet(user);
   }
   // The group's regression first, then the sample: the same bits whether or not anybody has asked
@@ -214,31 +207,22 @@ void NeuralLinear::take_in(UserId user, const Sample& sample, Place place) {
   Group& group = group_state(graph_->component(user));
   group.state->add(hidden, sample.reward);
   group.learned = true;
-  people_[row].samples.add(hidden, sample.reward);
-  judge(people_[row]);
-}
-
-// The weights and their confidence width, from the samples.
-void NeuralLinear::judge(Person& person) const {
-  person.weights = person.samples.weights(options_.lambda);
-  person.width = confidence_width(person.samples.count());
+  Person& person = people_[row];
+  person.regression.add(hidden, sample.reward);
+  person.width = confidence_width(person.regression.samples().count());
 }
 
 void NeuralLinear::cut_edges(UserId user) {
   const Person& own = people_[*known_.row(user)];
   const auto weights = [](const Person& person) {
-    return std::span(person.weights.data(), static_cast<std::size_t>(person.weights.size()));
-  };
-  const auto differ = [&](double squared_distance, double other_width) {
-    const double allowed = options_.alpha_2 * (own.width + other_width);
-    return squared_distance > allowed * allowed;
+    const Eigen::VectorXd& all = person.regression.weights();
+    return std::span(all.data(), static_cast<std::size_t>(all.size()));
   };
   graph_->find_links(user, links_);
-  std::erase_if(links_.rows, [&](std::uint32_t row) {
-    const Person& other = people_[row];
-    return !differ(squared_distance(weights(own), weights(other)), other.width);
-  });
-  links_.unknown = links_.unknown && differ(squared_norm(weights(own)), confidence_width(0));
+  keep_distant(
+      links_, options_.clustering.alpha_2, {squared_norm(weights(own)), own.width},
+      [&](std::uint32_t row) { return squared_distance(weights(own), weights(people_[row])); },
+      [&](std::uint32_t row) { return people_[row].width; });
   if (links_.rows.empty() && !links_.unknown) {
     return;
   }
@@ -249,6 +233,7 @@ void NeuralLinear::cut_edges(UserId user) {
   }
 }
 
+// Changes nothing where it throws.
 void NeuralLinear::rebuild() {
   // The places of every known user's samples in the history.
   const Histories& history = model_.history();
@@ -259,24 +244,38 @@ void NeuralLinear::rebuild() {
       events[*known_.row(owners_[i])].push_back(event);
     }
   }
-  groups_.clear();
-  idle_.clear();
+  std::vector<Person> rebuilt(people_.size(), Person(shape().width, options_.clustering.lambda));
   const std::size_t users_at_once = people_.size() / (4 * threads_.thread_count()) + 1;
   threads_.parallel_for(people_.size(), users_at_once, [&](std::size_t begin, std::size_t end) {
     std::vector<float> activations(shape().hidden_count());
+    const auto place = [&] {
+      return fmt::format("the training after {} rewards", model_.reward_count());
+    };
     for (std::size_t row = begin; row < end; ++row) {
-      people_[row].samples = SampleSums(shape().width);
-      for (const EventId event : events[row]) {
-        const Sample sample = history.sample(event);
-        people_[row].samples.add(find_hidden(sample.features, activations,
-                                             [&] {
-                                               return fmt::format("the training after {} rewards",
-                                                                  model_.reward_count());
-                                             }),
-                                 sample.reward);
-      }
-      judge(people_[row]);
+      rebuilt[row].regression.add_many([&](SampleSums& samples) {
+        for (const EventId event : events[row]) {
+          const Sample sample = history.sample(event);
+          samples.add(find_hidden(sample.features, activations, place), sample.reward);
+        }
+      });
+      rebuilt[row].width = confidence_width(rebuilt[row].regression.samples().count());
     }
+  });
+  people_ = std::move(rebuilt);
+  rebuild_groups();
+}
+
+// Those that were asked for will be again: made now, they cost no round anything.
+void NeuralLinear::rebuild_groups() {
+  idle_.clear();
+  for (std::uint32_t component = 0; component < groups_.size(); ++component) {
+    if (groups_[component].state && idle_.size() < kMostIdleStates) {
+      idle_.push_back(component);
+    }
+  }
+  groups_.assign(groups_.size(), Group{});
+  threads_.parallel_for(idle_.size(), 1, [&](std::size_t i, std::size_t) {
+    groups_[idle_[i]].state = samples_of_component(idle_[i]).ridge(options_.clustering.lambda);
   });
 }
 
@@ -284,7 +283,7 @@ SampleSums NeuralLinear::samples_of_component(std::uint32_t component) const {
   SampleSums all(shape().width);
   for (std::uint32_t row = 0; row < people_.size(); ++row) {
     if (graph_->component(known_.user(row)) == component) {
-      all.merge(people_[row].samples);
+      all.merge(people_[row].regression.samples());
     }
   }
   return all;
@@ -294,7 +293,7 @@ NeuralLinear::Group& NeuralLinear::group_state(std::uint32_t component) {
   groups_.resize(std::max(groups_.size(), component + std::size_t{1}));
   Group& group = groups_[component];
   if (!group.state) {
-    group.state = samples_of_component(component).ridge(options_.lambda);
+    group.state = samples_of_component(component).ridge(options_.clustering.lambda);
     idle_.push_back(component);
   }
   return group;
@@ -319,7 +318,7 @@ std::size_t NeuralLinear::memory_bytes() const {
                       graph_->memory_bytes() + people_.capacity() * sizeof people_[0] +
                       groups_.capacity() * sizeof groups_[0];
   for (const Person& person : people_) {
-    bytes += person.samples.memory_bytes() + shape().width * sizeof(double);
+    bytes += person.regression.memory_bytes();
   }
   for (const Group& group : groups_) {
     bytes += group.state ? group.state->memory_bytes() - sizeof *group.state : 0;
@@ -333,7 +332,7 @@ void NeuralLinear::save(StateWriter& writer) const {
   model_.save(writer);
   writer.write_all(owners_);
   for (const Person& person : people_) {
-    person.samples.save(writer);
+    person.regression.save(writer);
   }
   // What nothing has been learned about can be made anew.
   const auto learned = std::ranges::count_if(groups_, &Group::learned);
@@ -366,15 +365,15 @@ void NeuralLinear::load(StateReader& reader) {
   groups_.clear();
   idle_.clear();
   for (std::size_t row = 0; row < known_.count(); ++row) {
-    people_.push_back({SampleSums(shape().width), {}, 0.0});
-    people_.back().samples.load(reader);
-    judge(people_.back());
+    Person& person = people_.emplace_back(shape().width, options_.clustering.lambda);
+    person.regression.load(reader);
+    person.width = confidence_width(person.regression.samples().count());
   }
   std::vector<std::uint64_t> samples(graph_->component_count() + 1);
   for (std::uint32_t row = 0; row < people_.size(); ++row) {
     const std::uint32_t component = graph_->component(known_.user(row));
     samples.resize(std::max(samples.size(), component + std::size_t{1}));
-    samples[component] += people_[row].samples.count();
+    samples[component] += people_[row].regression.samples().count();
   }
   const auto learned = reader.read<std::uint64_t>();
   for (std::uint64_t i = 0; i < learned; ++i) {
@@ -385,7 +384,7 @@ void NeuralLinear::load(StateReader& reader) {
     groups_.resize(component + std::size_t{1});
     groups_[component] = {RidgeState::load(reader), true};
     const RidgeState& state = *groups_[component].state;
-    if (state.dimension() != shape().width || state.lambda() != options_.lambda ||
+    if (state.dimension() != shape().width || state.lambda() != options_.clustering.lambda ||
         state.sample_count() != samples[component]) {
       reader.fail("a regression is not that of its users");
     }

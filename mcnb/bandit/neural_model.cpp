@@ -21,7 +21,7 @@ NetworkShape NeuralOptions::shape(std::uint32_t inputs) const {
 
 bool NeuralOptions::training_is_due(std::uint64_t rewards) const {
   return training == TrainingMode::kReplay &&
-         rewards % (rewards <= train_often_until ? train_every : train_every_later) == 0;
+         is_due(rewards, train_every, train_often_until, train_every_later);
 }
 
 TrainingOptions NeuralOptions::training_of(std::uint64_t steps) const {
@@ -76,33 +76,57 @@ NeuralModel::NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std
       network_(random_network(shape_, options.initialisation, seed)),
       history_(seed, static_cast<std::size_t>(options.history_limit)) {
   history_.add_users(kEverybody.size());
+  before_.reserve(network_.size());
 }
 
-std::optional<EventId> NeuralModel::take_in(const Sample& sample) {
+void refuse_step(const std::string& what) {
+  throw Error(ErrorKind::kInput, what +
+                                     ": the network would leave the finite numbers, and stays as "
+                                     "it was: expected smaller rewards, features or learning "
+                                     "rates");
+}
+
+std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Place& place) {
   if (options_.training == TrainingMode::kReplay) {
     return history_.add(kEverybody, sample);
   }
+  before_ = network_;
   float* const network = network_.data();
   kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
                     sample.reward, static_cast<float>(options_.online_rate));
+  if (!all_finite(network_)) {
+    network_.swap(before_);
+    refuse_step(place());
+  }
   ++steps_;
   return std::nullopt;
 }
 
-bool NeuralModel::count_reward() {
+void NeuralModel::count_reward(const std::function<void()>& adopt) {
   ++rewards_;
   if (!options_.training_is_due(rewards_)) {
-    return false;
+    return;
   }
-  Rng rng(seed_, Stream::kTrainingOrder, rewards_);
-  steps_ += train_network(shape_, network_, history_.all_samples(),
-                          options_.training_of(options_.train_steps), rng, scratch_)
-                .steps;
-  return true;
+  before_ = network_;
+  try {
+    Rng rng(seed_, Stream::kTrainingOrder, rewards_);
+    const TrainingReport report =
+        train_network(shape_, network_, history_.all_samples(),
+                      options_.training_of(options_.train_steps), rng, scratch_);
+    if (!all_finite(network_)) {
+      refuse_step(fmt::format("the training after {} rewards", rewards_));
+    }
+    adopt();
+    steps_ += report.steps;
+  } catch (...) {
+    network_.swap(before_);
+    throw;
+  }
 }
 
 std::size_t NeuralModel::memory_bytes() const {
-  return network_.capacity() * sizeof network_[0] + history_.memory_bytes();
+  return (network_.capacity() + before_.capacity()) * sizeof network_[0] + history_.memory_bytes() +
+         scratch_.memory_bytes();
 }
 
 void NeuralModel::save(StateWriter& writer) const {
@@ -118,6 +142,9 @@ void NeuralModel::load(StateReader& reader) {
   std::vector<float> network = reader.read_all<float>(network_.size());
   if (network.size() != network_.size()) {
     reader.fail("the network has another size");
+  }
+  if (!all_finite(network)) {
+    reader.fail("the network holds a number that is not finite");
   }
   network_ = std::move(network);
   history_.load(reader, shape_);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,12 @@
 namespace mcnb {
 
 enum class TrainingMode { kOnline, kReplay };
+
+// The schedule of trainings: whether the reward of this number, from 1, is one to train after.
+inline bool is_due(std::uint64_t rewards, std::uint64_t every, std::uint64_t often_until,
+                   std::uint64_t every_later) {
+  return rewards % (rewards <= often_until ? every : every_later) == 0;
+}
 
 // The network and the training that all neural policies beside M-CNB have alike, so that none wins
 // by more of it.
@@ -65,7 +72,11 @@ void check_value(float value, Place place) {
   }
 }
 
-// One network for all users, the samples it learns from, and its training.
+// For a step or training that has left the finite numbers, and is undone; `what` names it.
+[[noreturn]] void refuse_step(const std::string& what);
+
+// One network for all users, the samples it learns from, and its training. The network's numbers
+// stay finite, whatever the samples: a step or a training that would end elsewhere is refused.
 class NeuralModel {
  public:
   NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std::uint64_t seed);
@@ -76,12 +87,18 @@ class NeuralModel {
   std::uint64_t reward_count() const { return rewards_; }
   std::uint64_t step_count() const { return steps_; }
 
+  using Place = std::function<std::string()>;  // names a sample in errors
+
   // Takes a sample into the history, for the trainings to come, and returns its place there; or,
   // with training = online, takes a step on it. Start data are such samples too, but no rewards.
-  std::optional<EventId> take_in(const Sample& sample);
+  // Throws Error (kInput) before anything changes where the step would leave the finite numbers.
+  std::optional<EventId> take_in(const Sample& sample, const Place& place);
 
-  // Counts the reward of the sample taken in last; trains where a training is due, and says so.
-  bool count_reward();
+  // Counts the reward of the sample taken in last; trains where a training is due, and then calls
+  // adopt() for the owner to follow. Throws Error (kInput) where the training leaves the finite
+  // numbers, and what adopt() throws: then the network is the one from before the training, and the
+  // reward is counted.
+  void count_reward(const std::function<void()>& adopt = [] {});
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
@@ -97,6 +114,7 @@ class NeuralModel {
   std::uint64_t rewards_ = 0;
   std::uint64_t steps_ = 0;
   TrainingScratch scratch_;
+  std::vector<float> before_;  // the network before a step or training: memory to be reused
 };
 
 }  // namespace mcnb

@@ -147,7 +147,7 @@ class SharedNeuralBandit final : public Policy {
     GradientFactors& gradient = gradients_[0];
     find_gradient(shape(), model_.network(), sample.features, gradient);
     check_value(gradient.value, place);
-    model_.take_in(sample);
+    model_.take_in(sample, place);
     matrix_.add(threads_, gradient);
   }
 

@@ -45,7 +45,8 @@ NeuUcbIndOptions parse(const OptionValues& values) {
 // A training has as many steps as that of a policy with one network. They are shared equally among
 // the users with data that they have not been trained on; what is left over goes, a step each, to
 // those who have waited longest. Where there are more such users than steps, the others keep their
-// place in the line for the next training.
+// place in the line for the next training. A network that would leave the finite numbers in a
+// training stays as it was; the others are trained.
 class NeuUcbInd final : public Policy {
  public:
   NeuUcbInd(const NeuUcbIndOptions& options, const PolicySetup& setup)
@@ -106,6 +107,9 @@ class NeuUcbInd final : public Policy {
     for (const Learner& learner : learners_) {
       bytes += bytes_of(learner);
     }
+    for (const TrainingScratch& scratch : training_scratch_) {
+      bytes += sizeof scratch + scratch.memory_bytes();
+    }
     return bytes;
   }
 
@@ -159,6 +163,7 @@ class NeuUcbInd final : public Policy {
   std::vector<GradientFactors> gradients_;  // scratch, by arm
   std::vector<double> squares_;
   std::vector<TrainingScratch> training_scratch_;  // by share of the users in training
+  std::vector<float> stepped_;                     // a network after a step
 };
 
 std::uint32_t NeuUcbInd::own_learner(UserId user) {
@@ -208,12 +213,20 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
   GradientFactors& gradient = gradients_[0];
   find_gradient(shape_, learner_of(user).network, sample.features, gradient);
   check_value(gradient.value, place);
-  const std::uint32_t own = own_learner(user);
-  Learner& learner = learners_[own];
-  if (options_.neural.training == TrainingMode::kOnline) {
-    float* const network = learner.network.data();
+  const bool online = options_.neural.training == TrainingMode::kOnline;
+  if (online) {
+    stepped_ = learner_of(user).network;
+    float* const network = stepped_.data();
     kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
                       sample.reward, static_cast<float>(options_.neural.online_rate));
+    if (!all_finite(stepped_)) {
+      refuse_step(place());
+    }
+  }
+  const std::uint32_t own = own_learner(user);
+  Learner& learner = learners_[own];
+  if (online) {
+    learner.network.swap(stepped_);
     ++steps_;
   } else {
     const UserId holder{own};
@@ -235,14 +248,21 @@ void NeuUcbInd::train() {
   const std::uint64_t share = all / trained;
   const std::uint64_t left_over = all % trained;
   std::vector<std::uint64_t> steps(trained);
+  std::vector<char> diverged(trained);
   const auto train_one = [&](std::size_t i, TrainingScratch& scratch) {
     Learner& learner = learners_[waiting_[i]];
+    const std::vector<float> before = learner.network;
     Rng rng(seed_, Stream::kTrainingOrder, rewards_,
             static_cast<std::uint32_t>(index(learner.user)));
     steps[i] =
         train_network(shape_, learner.network, histories_.samples_of(UserId{waiting_[i]}),
                       options_.neural.training_of(share + (i < left_over ? 1 : 0)), rng, scratch)
             .steps;
+    if (!all_finite(learner.network)) {
+      learner.network = before;
+      steps[i] = 0;
+      diverged[i] = 1;
+    }
   };
   const std::size_t parts = std::min(trained, 2 * threads_.thread_count());
   training_scratch_.resize(std::max(training_scratch_.size(), parts));
@@ -251,10 +271,19 @@ void NeuUcbInd::train() {
       train_one(i, training_scratch_[part]);
     }
   });
+  std::optional<UserId> first_diverged;
   for (std::size_t i = 0; i < trained; ++i) {
+    Learner& learner = learners_[waiting_.front()];
+    if (diverged[i] != 0 && !first_diverged) {
+      first_diverged = learner.user;
+    }
     steps_ += steps[i];
-    learners_[waiting_.front()].waits = false;
+    learner.waits = false;
     waiting_.pop_front();
+  }
+  if (first_diverged) {
+    refuse_step(
+        fmt::format("the training of user {} after {} rewards", index(*first_diverged), rewards_));
   }
 }
 
@@ -292,6 +321,9 @@ void NeuUcbInd::load(StateReader& reader) {
     learner.network = reader.read_all<float>(shape_.parameter_count());
     if (learner.network.size() != shape_.parameter_count()) {
       reader.fail("a network has another size");
+    }
+    if (!all_finite(learner.network)) {
+      reader.fail("a network holds a number that is not finite");
     }
     learner.matrix.load(reader);
   }

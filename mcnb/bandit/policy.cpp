@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -22,7 +21,7 @@ void check_user(Place place, UserId user, std::size_t users) {
 
 bool sample_fits(const NetworkShape& shape, const Sample& sample) {
   return features_fit(shape, sample.features) && std::isfinite(sample.reward) &&
-         std::ranges::all_of(sample.features.values, [](float x) { return std::isfinite(x); });
+         all_finite(sample.features.values);
 }
 
 template <class Place>
@@ -30,6 +29,22 @@ void check_sample_at(Place place, const Sample& sample, const NetworkShape& shap
   if (!sample_fits(shape, sample)) {
     check_sample(shape, sample, place());
   }
+  if (std::abs(sample.reward) > kLargestReward) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the reward is {}, expected a number from {} to {}", place(),
+                            sample.reward, -kLargestReward, kLargestReward));
+  }
+}
+
+template <class Place>
+void check_arm_at(Place place, const Arm& arm, float reward, std::size_t users,
+                  const NetworkShape& shape) {
+  if (index(arm.index) >= kMostArms) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
+  }
+  check_user(place, arm.user, users);
+  check_sample_at(place, {arm.features, reward}, shape);
 }
 
 }  // namespace
@@ -57,12 +72,12 @@ void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t use
   const auto place = [&] {
     return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
   };
-  if (index(arm.index) >= kMostArms) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
-  }
-  check_user(place, arm.user, users);
-  check_sample_at(place, {arm.features, reward}, shape);
+  check_arm_at(place, arm, reward, users, shape);
+}
+
+void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape) {
+  const auto place = [&] { return fmt::format("arm {}", index(arm.index)); };
+  check_arm_at(place, arm, 0.0F, users, shape);
 }
 
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape) {

@@ -19,6 +19,7 @@ namespace mcnb {
 
 inline constexpr ItemId kNoItem{0xffffffffU};
 inline constexpr std::size_t kMostArms = 10'000;
+inline constexpr float kLargestReward = 1e6F;  // beyond it, below zero too, they are refused
 
 // One thing that can be chosen: for whom, what, and what it looks like. Borrows its features.
 struct Arm {
@@ -62,7 +63,9 @@ struct StepCounts {
 //
 // Feedback may come at once, late, in another order, or never. The same options, seed and calls
 // give the same choices, on any number of threads, and across save and load at any point. Calls
-// must not overlap. Bad rounds and rewards are refused (Error, kInput) before anything changes.
+// must not overlap. Bad rounds and rewards are refused (Error, kInput) before anything changes;
+// rewards are real numbers, mostly in [0, 1], and at most kLargestReward. A step or training that
+// would take a network out of the finite numbers is refused likewise, the network stays as it was.
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -129,6 +132,8 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
 void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t users,
                     const NetworkShape& shape);
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape);
+// An arm alone, of no round.
+void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape);
 
 // The place of the highest value among those considered; ties go to the lowest index.
 ArmIndex highest(std::span<const Score> scores);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "mcnb/bandit/group_state.h"
@@ -103,17 +104,18 @@ struct Weights {
 // What the paper leaves open, and where we depart from it:
 // - A cluster born by a merge has, until the next phase, w_c and T_c as they were at its birth;
 //   one that a user left goes on with those of the phase's start. A cluster of one does not split.
-// - Clusters are numbered as they are born. Only those that the round changed look for partners
-//   (the paper looks at all pairs each time): the lowest number first, and take the partner with
-//   the lowest number; the larger of two takes in the other, of equal ones the older. The union
-//   looks again, until nobody finds a partner. What this puts off is a merge that nothing but the
-//   growth of t has let through, until one of the two is served again.
+// - Clusters are numbered as they are born. Of all pairs that can be merged the one with the lowest
+//   numbers is, until there are none: the larger of two takes in the other, of equal ones the
+//   older.
 // - Users that come later begin in clusters of their own. In a common one, having had no rounds,
 //   they would drive out everybody who has had many.
 //
-// A round costs a few operations on ordered sets, not the number of users: of the shares in a
-// cluster only the lowest and the highest matter, phases begin for a cluster when it is next
-// touched, and the smaller of two clusters is the one that moves.
+// A round costs, beside its arms, the comparison of the served user's cluster with all clusters
+// that are fully checked, d multiplications each; not the number of users. Pairs of other clusters
+// can only have come closer by their shares, as t grows: those whose weights agree are kept, and
+// looked at in every round. Of the shares in a cluster only the lowest and the highest matter,
+// phases begin for a cluster when it is next touched, and the smaller of two clusters is the one
+// that moves.
 class Sclub final : public Policy {
  public:
   Sclub(const SclubOptions& options, const PolicySetup& setup)
@@ -144,6 +146,7 @@ class Sclub final : public Policy {
     Cluster& cluster = cluster_of(user);
     enter_phase(cluster, phase_of(rewards_));
     take_in(user, cluster, sample);
+    changed_.insert(members_[index(user)].cluster);
   }
 
   ArmIndex choose(const Round& round) override { return highest(scores(round)); }
@@ -151,15 +154,19 @@ class Sclub final : public Policy {
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    return score_arms(round, threads_, [&](const Arm& arm) {
-      const Cluster& cluster = cluster_of(arm.user);
-      const RidgePrediction said = cluster.state.predict(arm.features);
+    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
+      return cluster_of(arm.user).state.find(block);
+    };
+    const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
                    .estimate = said.estimate,
                    .meta_bonus = bonus,
-                   .cluster_size = cluster.members.size()};
-    });
+                   .cluster_size = cluster_of(arm.user).members.size()};
+    };
+    std::vector<Score> scores;
+    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    return scores;
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -175,30 +182,26 @@ class Sclub final : public Policy {
     const std::uint32_t phase = phase_of(rewards_);
     if (phase != phase_of(rewards_ - 1)) {
       checked_.clear();
+      agreeing_.clear();
     }
     const std::uint64_t number = members_[index(arm.user)].cluster;
     Cluster& cluster = clusters_.at(number);
     enter_phase(cluster, phase);
     take_in(arm.user, cluster, {arm.features, reward});
     count_round(arm.user, cluster);
-    std::set<std::uint64_t> changed = {number};
+    changed_.insert(number);
     if (should_leave(arm.user, cluster)) {
-      changed.insert(split_off(arm.user, cluster));
+      changed_.insert(split_off(arm.user, cluster));
     }
-    for (const std::uint64_t each : changed) {
-      const Cluster& candidate = clusters_.at(each);
-      if (candidate.checked == candidate.members.size()) {
-        checked_.insert(each);
-      }
-    }
-    merge_while_possible(std::move(changed));
+    merge_while_possible();
   }
 
   std::size_t memory_bytes() const override {
     constexpr std::size_t kTreeNode = 4 * sizeof(void*);
     std::size_t bytes = sizeof *this - sizeof users_ + users_.memory_bytes() +
                         members_.capacity() * sizeof members_[0] +
-                        checked_.size() * (kTreeNode + sizeof(std::uint64_t));
+                        (checked_.size() + changed_.size()) * (kTreeNode + sizeof(std::uint64_t)) +
+                        agreeing_.size() * (kTreeNode + sizeof(Pair));
     for (const auto& [number, cluster] : clusters_) {
       bytes += kTreeNode + sizeof number + sizeof cluster - sizeof cluster.state +
                cluster.state.memory_bytes() + cluster.members.capacity() * sizeof(UserId) +
@@ -235,6 +238,8 @@ class Sclub final : public Policy {
     next_number_ = reader.read<std::uint64_t>();
     clusters_.clear();
     checked_.clear();
+    changed_.clear();
+    agreeing_.clear();
     load_members(reader);
     const auto count = reader.read<std::uint64_t>();
     std::size_t placed = 0;
@@ -248,6 +253,7 @@ class Sclub final : public Policy {
 
  private:
   static constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;  // of clusters, the lower number first
 
   // What is known of a user beside its linear state.
   struct Member {
@@ -328,8 +334,8 @@ class Sclub final : public Policy {
   }
 
   void take_in(UserId user, Cluster& cluster, const Sample& sample) {
-    const std::uint32_t block = users_.add(user, sample.features, sample.reward);
-    cluster.state.add(*users_.row(user), block, sample.features.values, sample.reward);
+    const auto [row, block] = users_.add(user, sample.features, sample.reward);
+    cluster.state.add(row, block, sample.features.values, sample.reward);
   }
 
   void count_round(UserId user, Cluster& cluster) {
@@ -375,42 +381,51 @@ class Sclub final : public Policy {
     return members_[index(user)].cluster;
   }
 
-  // `looking`: the clusters that have changed since nothing could be merged.
-  void merge_while_possible(std::set<std::uint64_t> looking) {
-    while (!looking.empty()) {
-      const std::uint64_t first = *looking.begin();
-      const std::uint64_t second = checked_.count(first) > 0 ? find_partner(first) : kNowhere;
-      looking.erase(first);
-      if (second != kNowhere) {
-        looking.erase(second);
-        looking.insert(merge(first, second));
-      }
+  void merge_while_possible() {
+    for (const std::uint64_t number : std::exchange(changed_, {})) {
+      compare(number);
+    }
+    const auto can_merge = [&](const Pair& pair) {
+      return shares_agree(clusters_.at(pair.first), clusters_.at(pair.second));
+    };
+    for (auto pair = std::ranges::find_if(agreeing_, can_merge); pair != agreeing_.end();
+         pair = std::ranges::find_if(agreeing_, can_merge)) {
+      compare(merge(pair->first, pair->second));
     }
   }
 
-  // The lowest number, or kNowhere.
-  std::uint64_t find_partner(std::uint64_t number) const {
+  // Finds anew with which clusters one that has changed agrees.
+  void compare(std::uint64_t number) {
+    forget_pairs(number);
     const Cluster& cluster = clusters_.at(number);
+    if (cluster.phase != phase_of(rewards_) || cluster.checked != cluster.members.size()) {
+      return;
+    }
+    checked_.insert(number);
     const Weights weights = Weights::of(cluster.state);
     for (const std::uint64_t other : checked_) {
-      if (other != number && should_merge(cluster, weights, clusters_.at(other))) {
-        return other;
+      if (other != number && weights_agree(weights, clusters_.at(other).state)) {
+        agreeing_.insert(std::minmax(number, other));
       }
     }
-    return kNowhere;
   }
 
-  // `weights`: those of the cluster.
-  bool should_merge(const Cluster& cluster, const Weights& weights, const Cluster& other) const {
-    const auto mean_share = [&](const Cluster& one) {
-      return share_of(one.rounds) / static_cast<double>(one.members.size());
+  void forget_pairs(std::uint64_t number) {
+    std::erase_if(agreeing_,
+                  [&](const Pair& pair) { return pair.first == number || pair.second == number; });
+  }
+
+  bool weights_agree(const Weights& weights, const GroupState& other) const {
+    return std::sqrt(weights.squared_distance(other, users_.blocks())) <
+           options_.alpha_w / 2.0 *
+               (confidence_width(weights.samples) + confidence_width(other.sample_count()));
+  }
+
+  bool shares_agree(const Cluster& a, const Cluster& b) const {
+    const auto mean_share = [&](const Cluster& cluster) {
+      return share_of(cluster.rounds) / static_cast<double>(cluster.members.size());
     };
-    return std::abs(mean_share(cluster) - mean_share(other)) <
-               options_.alpha_p * confidence_width(rewards_) &&
-           std::sqrt(weights.squared_distance(other.state, users_.blocks())) <
-               options_.alpha_w / 2.0 *
-                   (confidence_width(cluster.state.sample_count()) +
-                    confidence_width(other.state.sample_count()));
+    return std::abs(mean_share(a) - mean_share(b)) < options_.alpha_p * confidence_width(rewards_);
   }
 
   // Returns the number of the union. Requires two checked clusters.
@@ -429,6 +444,7 @@ class Sclub final : public Policy {
     cluster.old = Weights::of(cluster.state);
     clusters_.erase(guest);
     checked_.erase(guest);
+    forget_pairs(guest);
     return host;
   }
 
@@ -475,6 +491,7 @@ class Sclub final : public Policy {
         cluster.checked == cluster.members.size()) {
       checked_.insert(number);
     }
+    changed_.insert(number);  // what it agrees with is found out again
     return cluster.members.size();
   }
 
@@ -504,6 +521,8 @@ class Sclub final : public Policy {
   std::map<std::uint64_t, Cluster> clusters_;  // by number
   std::uint64_t next_number_ = 0;
   std::set<std::uint64_t> checked_;  // clusters of which every member was checked in this phase
+  std::set<Pair> agreeing_;          // of these, pairs with weights close enough to merge
+  std::set<std::uint64_t> changed_;  // clusters whose pairs have to be found anew
 };
 
 std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mcnb/base/ids.h"
 #include "mcnb/base/state_file.h"
 
 namespace mcnb {
@@ -22,5 +23,12 @@ class UserCount {
  private:
   std::size_t count_ = 0;
 };
+
+// Whether all users share one model, which is kept as that of the first, or have one each.
+enum class UserModels { kOne, kEach };
+
+inline UserId model_owner(UserModels models, UserId user) {
+  return models == UserModels::kEach ? user : UserId{0};
+}
 
 }  // namespace mcnb

@@ -8,54 +8,39 @@
 namespace mcnb {
 namespace {
 
-// Node 0 stands for all unknown users together, node 1 + r for the known user of row r.
-//
-// All unknown users are linked to each other. A known user is linked to those of them with ids from
-// a bound on: when it loses its edges to unknown users the bound goes up to the number of users
-// there are, so that it keeps those to users who come later. It has an edge to node 0 where there
-// is an unknown user from its bound on.
+// Node 0 stands for all unknown users together, node 1 + r for the known user of row r. Unknown
+// users are linked to each other, and have the edges of node 0; where there are none, it is taken
+// away.
 class CompleteUserGraph final : public UserGraph {
  public:
   explicit CompleteUserGraph(const KnownUsers& known) : known_(known) {
     graph_.add_node(0);
     for (std::uint32_t row = 0; row < known.count(); ++row) {
-      bounds_.push_back(0);
       graph_.add_node(0);
     }
-    isolate_if_empty();
+    if (!any_unknown()) {
+      graph_.take_away(kUnknown);
+    }
   }
 
   void meet(UserId user) override {
-    const auto row = static_cast<std::uint32_t>(bounds_.size());
-    check(known_.row(user) == row, "users are met in the order of their rows");
     // It was one of the unknown, and keeps all edges that it had as such.
-    const std::uint32_t node = graph_.add_node(graph_.component(kUnknown));
-    bounds_.push_back(0);
-    isolate_if_empty();
-    const std::optional<UserId> highest = known_.highest_unknown();
-    for (std::uint32_t other = 0; bounded_ && other < row; ++other) {
-      if (bounds_[other] > index(user) && graph_.linked(node, node_of(other))) {
-        graph_.cut_redundant(node, node_of(other));
-      }
-      if (highest && bounds_[other] > index(*highest) && graph_.linked(kUnknown, node_of(other))) {
-        graph_.cut_redundant(kUnknown, node_of(other));  // the last one it was linked to is `user`
-      }
+    const std::uint32_t node = graph_.add_node_like(kUnknown);
+    check(known_.row(user) == node - 1, "users are met in the order of their rows");
+    if (!any_unknown()) {
+      graph_.take_away(kUnknown);
     }
   }
 
   bool add_users(std::size_t count) override {
-    if (count == 0) {
-      return false;
+    if (count > 0 && graph_.component(kUnknown) == CutGraph::kNowhere) {
+      graph_.put_back(kUnknown, largest_component());
     }
-    // Where node 0 stood for nobody it was a component of its own, which belongs to no user.
-    const bool one = component_count() <= 1 && (bounds_.empty() || graph_.component(1) == 0);
-    graph_.link_to_all(kUnknown);
-    empty_ = false;
-    return !one;
+    return false;
   }
 
   std::size_t component_count() const override {
-    return graph_.component_count() - (empty_ ? 1 : 0);
+    return known_.user_count() == 0 ? 0 : graph_.component_count();
   }
   std::uint32_t component(UserId user) const override { return graph_.component(node(user)); }
 
@@ -78,7 +63,7 @@ class CompleteUserGraph final : public UserGraph {
       }
       return all;
     }
-    for (std::uint32_t row = 0; row < bounds_.size(); ++row) {
+    for (std::uint32_t row = 0; row < known_.count(); ++row) {
       if (graph_.component(node_of(row)) == number) {
         all.push_back(known_.user(row));
       }
@@ -88,15 +73,9 @@ class CompleteUserGraph final : public UserGraph {
   }
 
   bool linked(UserId a, UserId b) const override {
-    const std::optional<std::uint32_t> first = known_.row(a);
-    const std::optional<std::uint32_t> second = known_.row(b);
-    if (first && second) {
-      return graph_.linked(node_of(*first), node_of(*second));
-    }
-    if (!first && !second) {
-      return a != b;
-    }
-    return first ? index(b) >= bounds_[*first] : index(a) >= bounds_[*second];
+    const std::uint32_t first = node(a);
+    const std::uint32_t second = node(b);
+    return first == kUnknown && second == kUnknown ? a != b : graph_.linked(first, second);
   }
 
   void find_links(UserId user, Links& links) const override {
@@ -117,38 +96,25 @@ class CompleteUserGraph final : public UserGraph {
     }
     if (links.unknown) {
       others.push_back(kUnknown);
-      bounds_[node(user) - 1] = known_.user_count();
-      bounded_ = true;
     }
     return graph_.cut(node(user), others);
   }
 
   std::size_t memory_bytes() const override {
-    return sizeof *this - sizeof graph_ + graph_.memory_bytes() +
-           bounds_.capacity() * sizeof bounds_[0];
+    return sizeof *this - sizeof graph_ + graph_.memory_bytes();
   }
 
-  void save(StateWriter& writer) const override {
-    graph_.save(writer);
-    writer.write_all(bounds_);
-  }
+  void save(StateWriter& writer) const override { graph_.save(writer); }
 
   void load(StateReader& reader) override {
     graph_.load(reader, known_.count() + 1);
-    bounds_ = reader.read_all<std::uint64_t>(known_.count());
-    if (graph_.node_count() != known_.count() + 1 || bounds_.size() != known_.count()) {
-      reader.fail("a user graph is not that of its users");
+    bool fits = graph_.node_count() == known_.count() + 1 &&
+                (graph_.component(kUnknown) != CutGraph::kNowhere) == any_unknown();
+    for (std::uint32_t row = 0; fits && row < known_.count(); ++row) {
+      fits = graph_.component(node_of(row)) != CutGraph::kNowhere;
     }
-    const std::optional<UserId> highest = known_.highest_unknown();
-    empty_ = !highest;
-    bounded_ = false;
-    for (std::uint32_t row = 0; row < bounds_.size(); ++row) {
-      const bool linked_to_some = highest && index(*highest) >= bounds_[row];
-      if (bounds_[row] > known_.user_count() ||
-          graph_.linked(kUnknown, node_of(row)) != linked_to_some) {
-        reader.fail("a user graph is not that of its users");
-      }
-      bounded_ = bounded_ || bounds_[row] > 0;
+    if (!fits || graph_.has_cut(kUnknown)) {
+      reader.fail("a user graph is not that of its users");
     }
   }
 
@@ -159,18 +125,25 @@ class CompleteUserGraph final : public UserGraph {
     const std::optional<std::uint32_t> row = known_.row(user);
     return row ? node_of(*row) : kUnknown;
   }
-  void isolate_if_empty() {
-    empty_ = !known_.highest_unknown();
-    if (empty_) {
-      graph_.isolate(kUnknown);
+  bool any_unknown() const { return known_.count() < known_.user_count(); }
+
+  // Of equal ones that of the user who has been known longest.
+  std::uint32_t largest_component() const {
+    std::size_t most = 0;
+    for (std::uint32_t number = 0; number < graph_.component_count(); ++number) {
+      most = std::max(most, graph_.size(number));
     }
+    for (std::uint32_t row = 0; row < known_.count(); ++row) {
+      if (const std::uint32_t number = graph_.component(node_of(row));
+          graph_.size(number) == most) {
+        return number;
+      }
+    }
+    return 0;
   }
 
   const KnownUsers& known_;
   CutGraph graph_;
-  std::vector<std::uint64_t> bounds_;  // by row
-  bool empty_ = false;                 // node 0 stands for nobody
-  bool bounded_ = false;               // some bound is above 0
 };
 
 }  // namespace

@@ -52,8 +52,10 @@ class UserGraph {
   virtual void load(StateReader& reader) = 0;
 };
 
-// All users linked to each other, and new ones to everybody: until they have lost edges themselves,
-// they connect all. Users who lost no edge cost next to nothing, others a bit for each known user.
+// All users linked to each other. One who comes later is like those who are not known: it has their
+// edges, and edges to them. Where all are known, it is linked to everybody in the largest
+// component. (Linked to all users, as at the start, every newcomer would bring all components
+// together.) Users who cut no edge cost next to nothing, others a bit for each known user.
 std::unique_ptr<UserGraph> complete_user_graph(const KnownUsers& known);
 
 // Every pair of users linked with chance 3 ln n / n, n the number of users when the graph is made;

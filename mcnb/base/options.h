@@ -19,6 +19,8 @@ struct OptionHelp {
   std::string help;
   std::string expected;  // "a number in (0, 1)"
   std::string standard;  // its value where nothing is said
+
+  bool operator==(const OptionHelp&) const = default;
 };
 
 // A range of numbers, with open or closed ends.

@@ -39,6 +39,9 @@ enum class Stream : std::uint32_t {
   kLocbSeeds = 30,
   kThompson = 40,
   kEpsilonGreedy = 41,
+  kSingularVectors = 60,
+  kHeldOut = 61,
+  kNonLinks = 62,
   kServedAction = 70,
 };
 

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "bench/breakdown.h"
+#include "bench/data.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
 #include "bench/serve.h"
@@ -76,6 +77,17 @@ void add_policies(CLI::App& bench) {
   command->callback([options] { bench::bench_policies(*options); });
 }
 
+void add_data(CLI::App& bench) {
+  auto options = std::make_shared<bench::DataBenchOptions>();
+  CLI::App* command =
+      bench.add_subcommand("data", "Read and prepare files of the public shapes, beside wc -l");
+  add_count(command, "--rows", options->rows, "Ratings");
+  add_count(command, "--pictures", options->pictures, "Pictures");
+  add_count(command, "--threads", options->threads, "Threads; 0: one per processor");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_data(*options); });
+}
+
 void add_serve(CLI::App& bench) {
   auto options = std::make_shared<bench::ServeBenchOptions>();
   CLI::App* command =
@@ -104,6 +116,7 @@ void add_bench_command(CLI::App& app) {
   add_networks(*bench);
   add_breakdown(*bench);
   add_policies(*bench);
+  add_data(*bench);
   add_serve(*bench);
 }
 

@@ -56,6 +56,21 @@ void print_entries(const std::vector<Entry>& entries, const HelpFlags& flags, co
   }
 }
 
+// Environments with the same options, as those made of data sets have, share a table.
+void print_environments(const HelpFlags& flags) {
+  std::vector<EnvironmentHelp> groups;
+  for (const EnvironmentHelp& entry : environment_help()) {
+    const auto same = std::ranges::find(groups, entry.options, &EnvironmentHelp::options);
+    if (same == groups.end() || !flags.name.empty()) {
+      groups.push_back(entry);
+    } else {
+      same->help += fmt::format(fmt::runtime(flags.markdown ? ".\n\n**{}**: {}" : "\n{}: {}"),
+                                entry.name, entry.help);
+    }
+  }
+  print_entries(groups, flags, "environment");
+}
+
 // A page for the documentation: docs/POLICIES.md is this output, word for word.
 void print_policies(const HelpFlags& flags) {
   const std::vector<PolicyHelp> all = experiment_policy_help();
@@ -82,13 +97,23 @@ std::shared_ptr<HelpFlags> add_help_command(CLI::App& app, const char* name, con
 
 }  // namespace
 
+void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,
+                     std::map<std::string, std::string>& values) {
+  for (const OptionHelp& option : options) {
+    std::string name = "--" + option.name;
+    std::ranges::replace(name, '_', '-');
+    command.add_option(name, values[option.name],
+                       fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
+  }
+}
+
 void add_help_commands(CLI::App& app) {
   const auto policies = add_help_command(app, "policies", "List the policies and their options");
   app.get_subcommand("policies")->callback([policies] { print_policies(*policies); });
   const auto environments =
       add_help_command(app, "environments", "List the environments and their options");
   app.get_subcommand("environments")->callback([environments] {
-    print_entries(environment_help(), *environments, "environment");
+    print_environments(*environments);
   });
 }
 

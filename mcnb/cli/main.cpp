@@ -25,6 +25,8 @@ int run(int argc, char** argv) {
       "best of this machine).");
   mcnb::add_run_command(app);
   mcnb::add_help_commands(app);
+  mcnb::add_data_commands(app);
+  mcnb::add_theory_command(app);
   mcnb::add_serve_command(app);
   mcnb::add_bench_command(app);
   try {

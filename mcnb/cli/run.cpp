@@ -15,6 +15,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
+#include "mcnb/cli/data_folders.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/experiment.h"
 #include "mcnb/experiment/plot.h"
@@ -35,6 +36,7 @@ struct RunFlags {
   std::vector<std::string> settings;          // of the environment
   std::map<std::string, std::string> values;  // of ExperimentOptions
   std::string output = "results/run";
+  std::string data;
   bool fresh = false;
 };
 
@@ -61,8 +63,9 @@ class InterruptHandler {
 
 // Results of another build of this program, or of another instruction set, are not ours.
 std::string this_program() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  std::ifstream file("/proc/self/exe", std::ios::binary | std::ios::ate);
+  std::string bytes(static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0)), '\0');
+  file.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return fmt::format("{} {:016x} {}", MCNB_VERSION, XXH3_64bits(bytes.data(), bytes.size()),
                      kernels::simd_target());
 }
@@ -146,29 +149,18 @@ class ProgressDisplay {
   std::thread thread_;
 };
 
-EnvironmentSpec read_environment(const RunFlags& flags) {
-  EnvironmentSpec spec{.name = flags.environment, .options = {}};
-  for (const std::string& setting : flags.settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      refuse_option("set", "name=value", setting);
-    }
-    spec.options[setting.substr(0, equals)] = setting.substr(equals + 1);
-  }
-  return spec;
-}
-
 Experiment read_experiment(const RunFlags& flags) {
-  Experiment experiment{.environment = read_environment(flags),
-                        .policies = parse_policies(flags.policies),
-                        .options = {}};
-  for (const auto& [name, text] : flags.values) {
-    if (!text.empty()) {
-      experiment_option_table().set(experiment.options, name, text);
-    }
-  }
+  Experiment experiment{
+      .environment = read_environment(flags.environment, flags.settings, flags.data),
+      .policies = parse_policies(flags.policies),
+      .options = {}};
+  set_from_flags(experiment_option_table(), flags.values, experiment.options);
   // Finds contradictions before anything is run.
-  make_environment(experiment.environment, experiment.options.first_seed);
+  experiment.description =
+      make_environment(experiment.environment, experiment.options.first_seed)->description();
+  if (!experiment.description.empty()) {
+    fmt::print(stderr, "{}: {}\n", flags.environment, experiment.description);
+  }
   return experiment;
 }
 
@@ -217,11 +209,6 @@ void run(const RunFlags& flags) {
   write_report(folder, experiment, results);
 }
 
-std::string flag_name(std::string option) {
-  std::ranges::replace(option, '_', '-');
-  return "--" + option;
-}
-
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -236,10 +223,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("--set", flags->settings, "Options of the environment, name=value")
       ->expected(1)
       ->take_all();
-  for (const OptionHelp& option : experiment_option_table().help()) {
-    command->add_option(flag_name(option.name), flags->values[option.name],
-                        fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
-  }
+  add_table_flags(*command, experiment_option_table().help(), flags->values);
+  command->add_option("--data", flags->data,
+                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   command->footer(

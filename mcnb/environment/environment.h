@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "mcnb/bandit/policy.h"
@@ -25,6 +26,11 @@ class Environment {
   virtual std::size_t user_count() const = 0;
   // Length of the feature vectors (with blocks: of the whole, mostly zero vector).
   virtual std::uint32_t inputs() const = 0;
+
+  // What it is made of and what was left out, for people; empty where there is nothing to say.
+  virtual std::string description() const { return {}; }
+  // Where every arm's features are a block of one length, at a multiple of it: that length; else 0.
+  virtual std::uint32_t block_length() const { return 0; }
 
   // Where known: what the users look like, user by user, `user_feature_count()` numbers each.
   virtual std::span<const float> user_features() const { return {}; }

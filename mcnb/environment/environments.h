@@ -8,10 +8,13 @@
 
 namespace mcnb {
 
+class DataSource;
+
 // An environment by name with its options.
 struct EnvironmentSpec {
   std::string name = "synthetic";
   OptionValues options;
+  std::shared_ptr<DataSource> data;  // where data sets come from; null: from nowhere
 };
 
 struct EnvironmentHelp {
@@ -25,7 +28,13 @@ std::vector<EnvironmentHelp> environment_help();
 // environment or option, and for a value out of its range.
 OptionValues all_options(const EnvironmentSpec& spec);
 
-// Throws as all_options does, and for options that contradict each other.
+// What identifies the files behind an environment of a data set, so that results made from others
+// are told apart: names, sizes and times of change. Empty for the synthetic world. Throws Error
+// (kInput) where files are missing.
+std::string source_text(const EnvironmentSpec& spec);
+
+// Throws as all_options does, and for options that contradict each other; Error (kInput) where the
+// data set's files are missing or bad.
 std::unique_ptr<Environment> make_environment(const EnvironmentSpec& spec, std::uint64_t seed);
 
 }  // namespace mcnb

@@ -65,6 +65,15 @@ bool far_apart(std::span<const double> values, double gap, std::vector<double>& 
   return true;
 }
 
+// Of unit length again.
+void append_constant(std::span<float> features) {
+  const float scale = std::sqrt(0.5F);
+  features.back() = 1.0F;
+  for (float& feature : features) {
+    feature *= scale;
+  }
+}
+
 }  // namespace
 
 const OptionTable<SyntheticOptions>& synthetic_option_table() {
@@ -74,6 +83,9 @@ const OptionTable<SyntheticOptions>& synthetic_option_table() {
           .count("users", &Options::users, {1, 1e7}, "users")
           .count("clusters", &Options::clusters, {1, 1000}, "groups of users that agree")
           .count("features", &Options::features, {2, 1e5}, "features of an item")
+          .yes_no("constant_feature", &Options::constant_feature,
+                  "one more feature, the same for all items: linear models without an intercept "
+                  "can then express reward=linear")
           .count("arms", &Options::arms, {1, static_cast<double>(kMostArms)}, "arms of a round")
           .count("items", &Options::items, {0, 1e7},
                  "items of the catalogue; 0: fresh ones in every round")
@@ -221,7 +233,7 @@ void SyntheticWorld::draw_around(Rng& rng, std::size_t topic, std::span<float> f
 }
 
 void SyntheticWorld::draw_item(Rng& rng, Items& items, std::size_t row) const {
-  const std::span<float> features = features_of(items, row);
+  const std::span<float> features = features_of(items, row).first(options_.features);
   const std::span<double> values =
       std::span(items.values).subspan(row * options_.clusters, options_.clusters);
   std::vector<double> scratch;
@@ -231,6 +243,9 @@ void SyntheticWorld::draw_item(Rng& rng, Items& items, std::size_t row) const {
     rewards_->find(topic, features, values);
     if (far_apart(values, options_.gap, scratch)) {
       items.topics[row] = static_cast<std::uint32_t>(topic);
+      if (options_.constant_feature) {
+        append_constant(features_of(items, row));
+      }
       return;
     }
   }
@@ -243,8 +258,8 @@ void SyntheticWorld::draw_item(Rng& rng, Items& items, std::size_t row) const {
 
 void SyntheticWorld::copy_item(const Items& from, std::size_t source, Items& to,
                                std::size_t row) const {
-  std::copy_n(from.features.begin() + static_cast<std::ptrdiff_t>(source * options_.features),
-              options_.features, features_of(to, row).begin());
+  std::copy_n(from.features.begin() + static_cast<std::ptrdiff_t>(source * inputs()), inputs(),
+              features_of(to, row).begin());
   std::copy_n(from.values.begin() + static_cast<std::ptrdiff_t>(source * options_.clusters),
               options_.clusters,
               to.values.begin() + static_cast<std::ptrdiff_t>(row * options_.clusters));
@@ -252,13 +267,13 @@ void SyntheticWorld::copy_item(const Items& from, std::size_t source, Items& to,
 }
 
 void SyntheticWorld::resize(Items& items, std::size_t count) const {
-  items.features.resize(count * options_.features);
+  items.features.resize(count * inputs());
   items.topics.resize(count);
   items.values.resize(count * options_.clusters);
 }
 
 std::span<float> SyntheticWorld::features_of(Items& items, std::size_t row) const {
-  return std::span(items.features).subspan(row * options_.features, options_.features);
+  return std::span(items.features).subspan(row * inputs(), inputs());
 }
 
 const Round& SyntheticWorld::next_round() {

@@ -32,6 +32,7 @@ struct SyntheticOptions {
   std::uint64_t users = 500;   // n in the paper
   std::uint64_t clusters = 2;  // q
   std::uint64_t features = 8;  // d
+  bool constant_feature = false;
   std::uint64_t arms = 10;     // K
   std::uint64_t items = 1000;  // 0: fresh ones in every round
   std::uint64_t topics = 1;
@@ -59,6 +60,8 @@ class GroupRewards {
 // centres, so the features say which. On every topic the users are grouped afresh and independently
 // (who agrees depends on the arm), into groups of equal size (give or take one), each with a reward
 // function of its own. On every item that is ever offered any two groups differ by at least `gap`.
+// With `constant_feature` a 1 is put behind an item's features and all are divided by sqrt(2): then
+// the linear shape, (1 + a.x) / 2, is a scalar product with what policies see.
 // A round: a user, uniformly; arms distinct items, uniformly, all for that user.
 class SyntheticWorld final : public Environment {
  public:
@@ -67,7 +70,9 @@ class SyntheticWorld final : public Environment {
   SyntheticWorld(const SyntheticOptions& options, std::uint64_t seed);
 
   std::size_t user_count() const override { return options_.users; }
-  std::uint32_t inputs() const override { return static_cast<std::uint32_t>(options_.features); }
+  std::uint32_t inputs() const override {
+    return static_cast<std::uint32_t>(options_.features + (options_.constant_feature ? 1 : 0));
+  }
   // A user looks like its groups, roughly: a random profile of each, summed, and noise.
   std::span<const float> user_features() const override { return user_features_; }
   std::size_t user_feature_count() const override;
@@ -84,7 +89,7 @@ class SyntheticWorld final : public Environment {
   std::span<const double> group_values(ArmIndex arm) const;
 
  private:
-  // Items in rows: their features, topics, and values for each group.
+  // Items in rows: their features as policies see them, topics, and values for each group.
   struct Items {
     std::vector<float> features;
     std::vector<std::uint32_t> topics;

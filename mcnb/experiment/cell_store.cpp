@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 Json to_json(const CellResult& result) {
   Json curve{{"round", Json::array()}, {"regret", Json::array()}};
@@ -77,6 +77,7 @@ std::string cell_key(const Cell& cell, const std::string& program) {
               {"program", program},
               {"environment", cell.environment.name},
               {"environment_options", all_options(cell.environment)},
+              {"environment_sources", source_text(cell.environment)},
               {"policy", cell.policy.name},
               {"policy_options", cell.policy.options},
               {"seed", cell.seed},

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "mcnb/base/options.h"
@@ -24,6 +25,7 @@ struct Experiment {
   EnvironmentSpec environment;
   std::vector<PolicySpec> policies;
   ExperimentOptions options;
+  std::string description = {};  // of the environment, where it has one
 };
 
 // Seed by seed, so that all policies get equally far.

@@ -1,20 +1,12 @@
 #include "mcnb/experiment/plot.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
-#include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
+#include "mcnb/experiment/gnuplot.h"
 #include "mcnb/experiment/report.h"
 #include "mcnb/experiment/statistics.h"
 
@@ -32,16 +24,6 @@ constexpr std::size_t kSmoothing = 10;  // measurements in a moving mean
 constexpr std::size_t kMostInside = 8;  // lines of a legend that do not hide the curves
 constexpr const char* kScript = "plot.gp";
 constexpr const char* kData = "plot.dat";
-constexpr const char* kComplaints = "plot.log";
-
-// A string of gnuplot's language.
-std::string gnuplot_string(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    out += c == '\'' ? std::string("''") : std::string(1, c);
-  }
-  return out + "'";
-}
 
 // Round, mean, mean less deviation, mean plus deviation.
 std::string regret_block(const std::vector<CellResult>& results) {
@@ -145,65 +127,21 @@ std::string quality_panel(const std::vector<Line>& lines) {
 
 std::string script(const std::vector<Line>& lines, const ExperimentOptions& options) {
   const bool clusters = std::ranges::any_of(lines, &Line::clusters);
-  std::string text =
-      "set encoding utf8\n"
-      "set border 3 linecolor rgb '#555555'\n"
-      "set tics nomirror textcolor rgb '#222222'\n"
-      "set grid linecolor rgb '#dddddd' linetype 1 linewidth 1\n"
-      "set xlabel 'round'\n"
-      "set format '%.0f'\n"
-      "set lmargin 11\n"
-      "set rmargin 4\n";
+  std::string text = std::string(kPlotStyle) +
+                     "set xlabel 'round'\n"
+                     "set format '%.0f'\n"
+                     "set lmargin 11\n"
+                     "set rmargin 4\n";
   text += fmt::format("set xrange [0:{}]\n", options.rounds);
   const char* size = clusters ? "1600,680" : "1400,760";
   for (const char* kind : {"png", "svg"}) {
-    const bool png = std::strcmp(kind, "png") == 0;
-    text += fmt::format(
-        "set terminal {} size {} font 'DejaVu Sans,{}' background rgb 'white'{}\n"
-        "set output 'regret.{}'\n"
-        "set multiplot layout 1,{}\n",
-        png ? "pngcairo" : "svg", size, png ? 14 : 16, png ? " rounded" : " rounded dynamic", kind,
-        clusters ? 2 : 1);
+    text += start_picture("regret", kind, size) +
+            fmt::format("set multiplot layout 1,{}\n", clusters ? 2 : 1);
     text += "set format y '%g'\n" + regret_panel(lines, options.seeds);
     text += clusters ? "set format y '%.1f'\n" + quality_panel(lines) : "";
     text += "unset multiplot\nunset output\n";
   }
   return text;
-}
-
-// Runs gnuplot inside the folder; nothing goes through a shell.
-void run_gnuplot(const std::filesystem::path& folder) {
-  const auto fail = [&](const std::string& why) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: gnuplot {}", (folder / kScript).string(), why));
-  };
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, kComplaints,
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  std::string program = "gnuplot";
-  std::string argument = kScript;
-  char* arguments[] = {program.data(), argument.data(), nullptr};
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments, environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed == ENOENT) {
-    fail("is not installed (Debian: gnuplot-nox)");
-  }
-  int status = 0;
-  if (failed != 0 || ::waitpid(child, &status, 0) != child) {
-    fail("could not be started");
-  }
-  std::ifstream log(folder / kComplaints, std::ios::binary);
-  const std::string complaints(std::istreambuf_iterator<char>(log), {});
-  std::error_code ignored;
-  std::filesystem::remove(folder / kComplaints, ignored);
-  if (status != 0) {
-    fail("failed: " + complaints);
-  }
 }
 
 }  // namespace
@@ -224,7 +162,7 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
   }
   write_text_file(folder / kData, data);
   write_text_file(folder / kScript, script(lines, experiment.options));
-  run_gnuplot(folder);
+  run_gnuplot(folder, kScript);
   return {folder / "regret.png", folder / "regret.svg"};
 }
 

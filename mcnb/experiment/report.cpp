@@ -223,6 +223,7 @@ std::string report_json(const Experiment& experiment, const std::vector<PolicySu
   return Json{{"version", MCNB_VERSION},
               {"environment", experiment.environment.name},
               {"environment_options", all_options(experiment.environment)},
+              {"environment_description", experiment.description},
               {"rounds", experiment.options.rounds},
               {"seeds", experiment.options.seeds},
               {"first_seed", experiment.options.first_seed},

@@ -87,7 +87,8 @@ std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) try {
                           .seed = cell.seed,
                           .threads = &one_thread,
                           .user_features = environment->user_features(),
-                          .user_feature_count = environment->user_feature_count()};
+                          .user_feature_count = environment->user_feature_count(),
+                          .block_length = environment->block_length()};
   const std::unique_ptr<Policy> policy = make_experiment_policy(cell.policy, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, cell.rounds, control);
   if (result) {

@@ -1,6 +1,6 @@
 #include "mcnb/numeric/kernels.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "mcnb/numeric/instruction_sets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mcnb/numeric/kernels.cpp"
 #include <hwy/aligned_allocator.h>

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "mcnb/base/thread_pool.h"
+
 namespace mcnb {
 
 struct KMeans {
@@ -15,10 +17,12 @@ struct KMeans {
 };
 
 // Groups points (one after the other, `dimension` numbers each) into at most `groups` non-empty
-// groups by Lloyd's iterations from a k-means++ start. The same seed gives the same groups. Throws
+// groups by Lloyd's iterations from k-means++ starts; the start with the least spread wins, the
+// first of equals. The same seed gives the same groups, with any number of threads or none. Throws
 // Error (kInput) for numbers that are not finite, (kUsage) for no groups or more groups than
 // points.
 KMeans k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
-               std::uint64_t seed, std::size_t most_iterations = 100);
+               std::uint64_t seed, std::size_t most_iterations = 100, std::size_t starts = 1,
+               ThreadPool* threads = nullptr);
 
 }  // namespace mcnb

@@ -1,6 +1,6 @@
 #include "mcnb/numeric/matrix_kernels.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#include "mcnb/numeric/instruction_sets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mcnb/numeric/matrix_kernels.cpp"
 #include <hwy/foreach_target.h>  // compiles this file once per instruction set
@@ -352,70 +352,6 @@ void Shrink(std::span<const double> rows, std::span<const double> columns, doubl
   }
 }
 
-// A few rows of a product, held in registers.
-template <std::size_t kVectors, class AnyTag>
-HWY_INLINE void multiply_rows(AnyTag tag, const double* a, std::size_t n, const double* x,
-                              double* product) {
-  const std::size_t lanes = hn::Lanes(tag);
-  hn::Vec<AnyTag> sums[kVectors];
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < kVectors; ++r) {
-    sums[r] = hn::Zero(tag);
-  }
-  for (std::size_t column = 0; column < n; ++column) {
-    const auto factor = hn::Set(tag, x[column]);
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < kVectors; ++r) {
-      sums[r] = hn::MulAdd(hn::LoadU(tag, a + column * n + r * lanes), factor, sums[r]);
-    }
-  }
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < kVectors; ++r) {
-    hn::StoreU(sums[r], tag, product + r * lanes);
-  }
-}
-
-void MultiplySmall(const double* a, std::size_t n, const double* x, double* product) {
-  std::size_t row = 0;
-  for (; row + 4 * kLanes <= n; row += 4 * kLanes) {
-    multiply_rows<4>(Tag(), a + row, n, x, product + row);
-  }
-  for (; row + kLanes <= n; row += kLanes) {
-    multiply_rows<1>(Tag(), a + row, n, x, product + row);
-  }
-  const hn::CappedTag<double, 2> two;
-  for (; row + hn::Lanes(two) <= n; row += hn::Lanes(two)) {
-    multiply_rows<1>(two, a + row, n, x, product + row);
-  }
-  for (; row < n; ++row) {
-    multiply_rows<1>(hn::CappedTag<double, 1>(), a + row, n, x, product + row);
-  }
-}
-
-template <class AnyTag>
-HWY_INLINE void add_rows(AnyTag tag, double* column, const double* u, double factor) {
-  hn::StoreU(hn::MulAdd(hn::Set(tag, factor), hn::LoadU(tag, u), hn::LoadU(tag, column)), tag,
-             column);
-}
-
-void AddOuterSmall(double* a, std::size_t n, const double* u, double factor) {
-  const hn::CappedTag<double, 2> two;
-  for (std::size_t column = 0; column < n; ++column) {
-    double* const begin = a + column * n;
-    const double scale = factor * u[column];
-    std::size_t row = 0;
-    for (; row + kLanes <= n; row += kLanes) {
-      add_rows(Tag(), begin + row, u + row, scale);
-    }
-    for (; row + hn::Lanes(two) <= n; row += hn::Lanes(two)) {
-      add_rows(two, begin + row, u + row, scale);
-    }
-    for (; row < n; ++row) {
-      add_rows(hn::CappedTag<double, 1>(), begin + row, u + row, scale);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace mcnb::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -429,8 +365,6 @@ HWY_EXPORT(AddOuterProducts);
 HWY_EXPORT(FindDots);
 HWY_EXPORT(Weigh);
 HWY_EXPORT(Shrink);
-HWY_EXPORT(MultiplySmall);
-HWY_EXPORT(AddOuterSmall);
 
 void add_half_squares(const double* block_row, std::size_t q, std::span<const BlockVector> vectors,
                       double* lanes) {
@@ -457,14 +391,6 @@ double weigh(std::span<const double> rows, std::span<const double> columns, cons
 
 void shrink(std::span<const double> rows, std::span<const double> columns, double* weights) {
   HWY_DYNAMIC_DISPATCH(Shrink)(rows, columns, weights);
-}
-
-void multiply_small(const double* a, std::size_t n, const double* x, double* product) {
-  HWY_DYNAMIC_DISPATCH(MultiplySmall)(a, n, x, product);
-}
-
-void add_outer_small(double* a, std::size_t n, const double* u, double factor) {
-  HWY_DYNAMIC_DISPATCH(AddOuterSmall)(a, n, u, factor);
 }
 
 }  // namespace mcnb::kernels

@@ -61,14 +61,6 @@ double weigh(std::span<const double> rows, std::span<const double> columns, cons
 // weights[i * columns.size() + j] = 1 / (1 / it + rows[i] * columns[j])
 void shrink(std::span<const double> rows, std::span<const double> columns, double* weights);
 
-// Of small matrices kept whole, n x n, column by column, symmetric or not.
-inline constexpr std::size_t kSmallMatrix = 64;  // n at most
-
-// product = A x
-void multiply_small(const double* a, std::size_t n, const double* x, double* product);
-// A += factor * u u^T
-void add_outer_small(double* a, std::size_t n, const double* u, double factor);
-
 inline double sum_lanes(const double* lanes) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));

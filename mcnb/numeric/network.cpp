@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "mcnb/base/check.h"
@@ -94,6 +95,16 @@ void NetworkShape::validate() const {
   if (parameter_count() > kMaxParameters) {
     out_of_range("parameters", 1, kMaxParameters, parameter_count());
   }
+}
+
+// Looks at all of them, whatever it finds: the common case is that all are.
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000U;
+  std::uint32_t other = 0;
+  for (const float value : values) {
+    other |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+  }
+  return other == 0;
 }
 
 bool features_fit(const NetworkShape& shape, const Features& features) {

@@ -24,6 +24,8 @@ struct Sample {
 // Whether there are some, and all of them meet an input.
 bool features_fit(const NetworkShape& shape, const Features& features);
 
+bool all_finite(std::span<const float> values);
+
 // Throws Error (kInput), naming `what`, unless the features fit the network and are finite.
 void check_features(const NetworkShape& shape, const Features& features, std::string_view what);
 void check_sample(const NetworkShape& shape, const Sample& sample, std::string_view what);

@@ -25,10 +25,6 @@ std::size_t users_per_turn(std::size_t parameters_touched) {
   return std::clamp<std::size_t>(kParametersPerTurn / parameters_touched, 1, kMostUsersPerTurn);
 }
 
-bool all_finite(std::span<const float> parameters) {
-  return std::ranges::all_of(parameters, [](float value) { return std::isfinite(value); });
-}
-
 void demand_finite(std::span<const float> parameters, const StateReader& reader) {
   if (!all_finite(parameters)) {
     reader.fail("a parameter is not a finite number");

@@ -11,7 +11,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
-#include "mcnb/numeric/matrix_kernels.h"
+#include "mcnb/numeric/ridge_kernels.h"
 
 namespace mcnb {
 namespace {
@@ -20,54 +20,9 @@ constexpr std::size_t kMaxDimension = 16'384;
 constexpr double kDriftAllowed = 1e-10;
 constexpr double kSmallestConditionForCholesky = 1e-13;
 
-// Room for three vectors, on the stack where they are short: a round asks for many predictions, and
-// the heap would cost more than the arithmetic.
-class WorkVectors {
- public:
-  using Vector = Eigen::Map<Eigen::VectorXd, Eigen::Aligned16>;
-
-  explicit WorkVectors(Eigen::Index length) : length_(length) {
-    if (length > kShort) {
-      long_.resize(3 * padded());
-    }
-  }
-  Vector vector(Eigen::Index place) {
-    double* begin = length_ > kShort ? long_.data() : short_.data();
-    return {begin + place * padded(), length_};
-  }
-
- private:
-  static constexpr Eigen::Index kShort = 64;
-  Eigen::Index padded() const { return (length_ + 1) / 2 * 2; }  // keeps all three aligned
-
-  Eigen::Index length_;
-  alignas(16) std::array<double, 3 * kShort> short_;  // left as it is until written
-  Eigen::VectorXd long_;
-};
-
-void copy(std::span<const float> x, WorkVectors::Vector& to) {
-  to = Eigen::Map<const Eigen::VectorXf>(x.data(), to.size()).cast<double>();
-}
-
-// product = A v, A symmetric.
-void multiply(const Eigen::MatrixXd& a, const double* v, double* product) {
-  const auto n = static_cast<std::size_t>(a.rows());
-  if (n <= kernels::kSmallMatrix) {
-    kernels::multiply_small(a.data(), n, v, product);
-  } else {
-    Eigen::Map<Eigen::VectorXd>(product, a.rows()).noalias() =
-        a * Eigen::Map<const Eigen::VectorXd>(v, a.rows());
-  }
-}
-
-// A += factor u u^T.
-void add_outer(Eigen::MatrixXd& a, const WorkVectors::Vector& u, double factor) {
-  const auto n = static_cast<std::size_t>(a.rows());
-  if (n <= kernels::kSmallMatrix) {
-    kernels::add_outer_small(a.data(), n, u.data(), factor);
-  } else {
-    a.noalias() += (factor * u) * u.transpose();
-  }
+Eigen::VectorXd as_vector(std::span<const float> x) {
+  return Eigen::Map<const Eigen::VectorXf>(x.data(), static_cast<Eigen::Index>(x.size()))
+      .cast<double>();
 }
 
 }  // namespace
@@ -106,30 +61,53 @@ void RidgeState::add(std::span<const float> x, double reward) {
   if (!std::isfinite(reward)) {
     throw Error(ErrorKind::kInput, fmt::format("reward: expected a finite number, got {}", reward));
   }
-  WorkVectors work(b_.size());
-  WorkVectors::Vector v = work.vector(0);
-  WorkVectors::Vector u = work.vector(1);
-  copy(x, v);
-  multiply(inverse_, v.data(), u.data());
-  add_outer(inverse_, u, -1.0 / (1.0 + v.dot(u)));
-  add_outer(m_, v, 1.0);
-  b_ += reward * v;
+  const Drift drift = is_small() ? add_small(x, reward) : add_large(as_vector(x), reward);
   ++samples_;
-  // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
-  // the inverse has just changed.
-  WorkVectors::Vector back = work.vector(2);
-  multiply(inverse_, v.data(), u.data());
-  multiply(m_, u.data(), back.data());
-  const double drift = (back - v).norm();
   // At most once in d samples, so that repairs never cost more than the updates; where M is so
   // badly conditioned that a fresh inverse is no better, they would come every time.
   ++since_repair_;
-  if (!(drift <= kDriftAllowed * v.norm()) && since_repair_ >= dimension()) {
+  if (!(drift.square <= kDriftAllowed * kDriftAllowed * drift.of) && since_repair_ >= dimension()) {
     find_inverse();
+    find_weights();
     ++repairs_;
     since_repair_ = 0;
   }
-  multiply(inverse_, b_.data(), w_.data());
+}
+
+RidgeState::Drift RidgeState::add_small(std::span<const float> x, double reward) {
+  std::array<double, kernels::kSmallRidge> v;  // left as it is behind x
+  double squares = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    v[i] = static_cast<double>(x[i]);
+    squares += v[i] * v[i];
+  }
+  return {kernels::add_sample(small(), v.data(), reward), squares};
+}
+
+RidgeState::Drift RidgeState::add_large(const Eigen::VectorXd& x, double reward) {
+  Eigen::VectorXd moved = inverse_ * x;
+  inverse_.noalias() -= (1.0 / (1.0 + x.dot(moved)) * moved) * moved.transpose();
+  m_.noalias() += x * x.transpose();
+  b_ += reward * x;
+  w_.noalias() = inverse_ * b_;
+  // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
+  // the inverse has just changed.
+  moved.noalias() = inverse_ * x;
+  return {(m_ * moved - x).squaredNorm(), x.squaredNorm()};
+}
+
+void RidgeState::find_weights() {
+  if (is_small()) {
+    kernels::find_weights(small());
+  } else {
+    w_.noalias() = inverse_ * b_;
+  }
+}
+
+bool RidgeState::is_small() const { return dimension() <= kernels::kSmallRidge; }
+
+kernels::SmallRidge RidgeState::small() {
+  return {dimension(), m_.data(), inverse_.data(), b_.data(), w_.data()};
 }
 
 void RidgeState::add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum,
@@ -179,7 +157,7 @@ void RidgeState::remove(std::span<const RidgeState* const> others) {
 void RidgeState::invert() {
   find_inverse();
   since_repair_ = 0;
-  w_.noalias() = inverse_ * b_;
+  find_weights();
 }
 
 void RidgeState::find_inverse() {
@@ -202,12 +180,32 @@ void RidgeState::find_inverse() {
 
 RidgePrediction RidgeState::predict(std::span<const float> x) const {
   check_features(x);
-  WorkVectors work(b_.size());
-  WorkVectors::Vector v = work.vector(0);
-  WorkVectors::Vector u = work.vector(1);
-  copy(x, v);
-  multiply(inverse_, v.data(), u.data());
-  return {v.dot(w_), std::sqrt(std::max(0.0, v.dot(u)))};
+  const float* const point = x.data();
+  RidgePrediction prediction;
+  predict({&point, 1}, {&prediction, 1});
+  return prediction;
+}
+
+void RidgeState::predict(std::span<const float* const> points,
+                         std::span<RidgePrediction> predictions) const {
+  check(points.size() == predictions.size(), "there is a prediction for every point");
+  if (!is_small()) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Eigen::VectorXd x = as_vector({points[i], dimension()});
+      predictions[i] = {x.dot(w_), std::sqrt(std::max(0.0, x.dot(inverse_ * x)))};
+    }
+    return;
+  }
+  std::array<double, kernels::kPointsTogether> estimates;
+  std::array<double, kernels::kPointsTogether> squares;
+  for (std::size_t begin = 0; begin < points.size(); begin += kernels::kPointsTogether) {
+    const std::size_t count = std::min(kernels::kPointsTogether, points.size() - begin);
+    kernels::predict_points(dimension(), inverse_.data(), w_.data(), points.subspan(begin, count),
+                            estimates.data(), squares.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      predictions[begin + i] = {estimates[i], std::sqrt(std::max(0.0, squares[i]))};
+    }
+  }
 }
 
 std::size_t RidgeState::memory_bytes() const {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "mcnb/base/state_file.h"
+#include "mcnb/numeric/ridge_kernels.h"
 
 namespace mcnb {
 
@@ -48,6 +49,8 @@ class RidgeState {
 
   // Throw as `add` does.
   RidgePrediction predict(std::span<const float> x) const;
+  // The same for many points at once, `dimension` finite numbers each: the same bits, sooner.
+  void predict(std::span<const float* const> points, std::span<RidgePrediction> predictions) const;
   double estimate(std::span<const float> x) const { return predict(x).estimate; }
   double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
 
@@ -56,6 +59,17 @@ class RidgeState {
   static RidgeState load(StateReader& reader);
 
  private:
+  // ||M M^-1 x - x||^2 and ||x||^2
+  struct Drift {
+    double square;
+    double of;
+  };
+
+  bool is_small() const;
+  kernels::SmallRidge small();
+  Drift add_small(std::span<const float> x, double reward);
+  Drift add_large(const Eigen::VectorXd& x, double reward);
+  void find_weights();
   void check_features(std::span<const float> x) const;
   void check_kind(const RidgeState& other) const;
   void find_inverse();

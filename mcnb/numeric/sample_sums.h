@@ -38,6 +38,7 @@ class SampleSums {
   void load(StateReader& reader);
 
  private:
+  friend class TrackedWeights;
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
   Rows rows() const;
@@ -52,6 +53,46 @@ class SampleSums {
   std::uint64_t summed_ = 0;  // samples
   Eigen::MatrixXd squares_;   // the lower half; empty before the first sums
   Eigen::VectorXd sum_;
+};
+
+// Samples, and the weights of their ridge regression, which follow every sample at little cost: of
+// T samples in d dimensions about T (2 d + 2 T) multiplications while they are fewer than d, and 2
+// d^2 from then on, by a Cholesky factor that grows a row or takes a rank-one update. (Such updates
+// add to a positive matrix: they lose no digits, however many.)
+class TrackedWeights {
+ public:
+  TrackedWeights(std::size_t dimension, double lambda);
+
+  const SampleSums& samples() const { return samples_; }
+  const Eigen::VectorXd& weights() const { return weights_; }
+
+  void add(std::span<const float> x, float reward);
+  // The same as one `add` after the other, but for roundings; factors once.
+  template <class AddSamples>
+  void add_many(AddSamples add_samples) {
+    add_samples(samples_);
+    factorise();
+    solve();
+  }
+
+  std::size_t memory_bytes() const;  // beside its own size
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
+
+ private:
+  void factorise();
+  bool append_row(std::span<const float> x);
+  void update_factor(Eigen::VectorXd x);
+  void solve();
+  void forget_factor();
+
+  double lambda_;
+  SampleSums samples_;
+  // Of lambda I + X X^T, the lower half row by row, while the samples are kept; of lambda I + sum
+  // x x^T once they are summed up. Both empty where lambda is lost in the rounding.
+  std::vector<double> rows_;
+  Eigen::MatrixXd factor_;
+  Eigen::VectorXd weights_;
 };
 
 }  // namespace mcnb

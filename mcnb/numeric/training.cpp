@@ -106,6 +106,13 @@ class Adam {
 
 }  // namespace
 
+std::size_t TrainingScratch::memory_bytes() const {
+  return (order.capacity() + row_steps.capacity()) * sizeof(std::uint32_t) +
+         (first_moments.capacity() + second_moments.capacity() + factors.activations.capacity() +
+          factors.signals.capacity()) *
+             sizeof(float);
+}
+
 void TrainingOptions::validate() const {
   if (!(learning_rate > 0.0F) || !std::isfinite(learning_rate)) {
     throw Error(ErrorKind::kUsage,

@@ -36,6 +36,8 @@ struct TrainingScratch {
   std::vector<float> first_moments;
   std::vector<float> second_moments;
   std::vector<std::uint32_t> row_steps;  // Adam's step count of every row of W_1
+
+  std::size_t memory_bytes() const;  // beside its own size
 };
 
 // Trains one network by single-sample steps over the samples, in a new random order each epoch.

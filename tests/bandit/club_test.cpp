@@ -45,7 +45,7 @@ class PlainClub {
         users_(world.users, User(world.inputs(), options.lambda)) {}
 
   void add_users(std::size_t count) {
-    graph_.add_users(count);
+    graph_.add_newcomers(count, known_);
     users_.resize(users_.size() + count, User(shape_.inputs, options_.lambda));
   }
 
@@ -67,6 +67,9 @@ class PlainClub {
   void add(UserId user, const Features& features, double reward) {
     const Eigen::VectorXd x = whole(features);
     User& own = users_[index(user)];
+    if (own.samples == 0.0) {
+      known_.push_back(index(user));
+    }
     own.m += x * x.transpose();
     own.b += reward * x;
     own.samples += 1.0;
@@ -112,6 +115,7 @@ class PlainClub {
 
   NetworkShape shape_;
   Options options_;
+  std::vector<std::size_t> known_;  // in the order of their first samples
   PlainUserGraph graph_;
   std::vector<User> users_;
   std::uint64_t time_ = 1;
@@ -176,7 +180,7 @@ TEST(Club, ChoosesAsThePaperDoesOnBlocksWithAUserForEachArm) {
   }
 }
 
-// No start data, users who are never served, and new ones: all connected until they are.
+// No start data, users who are never served, and new ones.
 TEST(Club, ChoosesAsThePaperDoesWhileUsersCome) {
   ThreadPool threads(2);
   for (const bool random : {false, true}) {
@@ -278,14 +282,16 @@ TEST(Club, StatesOfOthersThanItsMembersAreRefused) {
   StateWriter writer(out, "state", {.kind = "test"});
   LinearUsers users(2, world.inputs(), 1.0);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F, 0.0F};
-  LinearState group(1.0);
+  RidgeState group(x.size(), 1.0);
   for (const std::uint32_t user : {0U, 1U}) {
-    group.add(users.add(UserId{user}, {x, 0}, 1.0), x, 1.0);
+    users.add(UserId{user}, {x, 0}, 1.0);
+    group.add(x, 1.0);
   }
   const LinearClusters clusters(users, complete_user_graph(users.known()));
-  group.add(0, x, 1.0);  // one too many
+  group.add(x, 1.0);  // one too many
   users.save(writer);
   clusters.graph().save(writer);
+  writer.write(std::uint64_t{0});  // samples given up
   group.save(writer);
   writer.write(std::uint64_t{0});
   writer.finish();

@@ -22,12 +22,14 @@ struct Options {
   double lambda = 1.0;
   double alpha = 0.3;
   double alpha_2 = 1.0;
+  std::size_t most_items = 1000;
   std::size_t item_groups = 20;
 
   OptionValues values() const {
     return {{"lambda", number_text(lambda)},
             {"alpha", number_text(alpha)},
             {"alpha_2", number_text(alpha_2)},
+            {"most_items", std::to_string(most_items)},
             {"item_groups", std::to_string(item_groups)}};
   }
 };
@@ -47,7 +49,7 @@ class PlainCofiba {
   void add_users(std::size_t count) {
     users_.resize(users_.size() + count, User(shape_.inputs, options_.lambda));
     for (PlainUserGraph& graph : graphs_) {
-      graph.add_users(count);
+      graph.add_newcomers(count, met_);
     }
   }
 
@@ -152,6 +154,9 @@ class PlainCofiba {
     const Eigen::VectorXd x = whole(features);
     users_[index(user)].m += x * x.transpose();
     users_[index(user)].b += reward * x;
+    if (std::ranges::find(met_, index(user)) == met_.end()) {
+      met_.push_back(index(user));
+    }
   }
 
   void gather(const Features& features) {
@@ -182,7 +187,7 @@ class PlainCofiba {
   // ---- items
 
   std::optional<std::uint64_t> key(const Arm& arm) const {
-    if (identity_ == Identity::kIds && index(arm.item) < 1000) {
+    if (identity_ == Identity::kIds && arm.item != kNoItem) {
       return index(arm.item);
     }
     return identity_ == Identity::kBlocks ? std::optional<std::uint64_t>(arm.features.offset)
@@ -240,7 +245,9 @@ class PlainCofiba {
 
   std::optional<std::size_t> meet(const Arm& arm) {
     const Eigen::VectorXd x = whole(arm.features);
-    if (identity_ == Identity::kIds && index(arm.item) >= 1000) {
+    const bool too_many =
+        items_.size() == options_.most_items && known_.count(index(arm.item)) == 0;
+    if (identity_ == Identity::kIds && (arm.item == kNoItem || too_many)) {
       identity_ =
           arm.features.values.size() < shape_.inputs ? Identity::kBlocks : Identity::kGroups;
       items_.clear();
@@ -271,6 +278,7 @@ class PlainCofiba {
   NetworkShape shape_;
   Options options_;
   std::uint64_t seed_;
+  std::vector<std::size_t> met_;  // users, in the order of their first samples
   std::vector<User> users_;
   std::vector<PlainUserGraph> graphs_;
   Identity identity_ = Identity::kIds;
@@ -380,15 +388,14 @@ TEST(Cofiba, ChoosesAsThePaperDoesWhileUsersAndItemsCome) {
   ThreadPool threads(2);
   const World world{.features = 3, .users = 6};
   const auto draw = [](const World& now, std::uint64_t id) {
-    OwnRound own = draw_items(now, id, id < 100 ? 6 : 14, true);
+    OwnRound own = draw_items(now, id, id < 100 ? 6 : id < 400 ? 14 : 20, true);
     for (Arm& arm : own.round.arms) {
-      if (id > 400) {
-        arm.item = ItemId{static_cast<std::uint32_t>(arm.item) * 300};
-      }
+      arm.item = ItemId{static_cast<std::uint32_t>(arm.item) * 300};  // any numbers will do
     }
     return own;
   };
-  Comparison both(world, {.alpha = 0.4, .item_groups = 6}, Arrival::kAtOnce, threads, draw);
+  Comparison both(world, {.alpha = 0.4, .most_items = 14, .item_groups = 6}, Arrival::kAtOnce,
+                  threads, draw);
   both.play(0, 150);
   both.add_users(2);
   both.play(150, 300);
@@ -461,6 +468,39 @@ TEST(Cofiba, ClustersOfAUserDependOnTheItem) {
   EXPECT_EQ(policy->cluster(arm(1, 0))->size(), 4U);
 }
 
+// On blocks of their own users have nothing to share: no state is kept twice, however many user
+// graphs there are.
+TEST(Cofiba, UserGraphsCostNextToNothingWhereEveryUserHasABlock) {
+  const World world{.features = 40, .arms = 8, .users = 8, .blocks = true};
+  ThreadPool threads(1);
+  const auto policy = cofiba_policy().build({{"alpha", "0.1"}}, cases::setup_of(world, threads));
+  const auto alone = linucb_policy().build({{"users", "each"}}, cases::setup_of(world, threads));
+  for (std::uint64_t id = 0; id < 400; ++id) {
+    const OwnRound own = cases::draw_round(world, id);
+    const ArmIndex choice = policy->choose(own.round);
+    policy->learn(own.round.id, own.arm(choice), own.rewards[index(choice)]);
+    alone->learn(own.round.id, own.arm(choice), own.rewards[index(choice)]);
+  }
+  EXPECT_LT(policy->memory_bytes(), alone->memory_bytes() + 50'000);
+}
+
+// Ten items with a user graph each, and everybody cut from most of the others again and again.
+TEST(Cofiba, UserGraphsCostABitForEachUserOnlyWhereAUserCutEdges) {
+  const World world{.features = 4, .users = 3000};
+  ThreadPool threads(1);
+  const auto policy = cofiba_policy().build({{"alpha", "0.01"}}, cases::setup_of(world, threads));
+  cases::Session(world, Arrival::kAtOnce).start(*policy);
+  const std::size_t before = policy->memory_bytes();
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    const OwnRound own = draw_items(world, id, 10, true);
+    const ArmIndex choice = policy->choose(own.round);
+    policy->learn(own.round.id, own.arm(choice), own.rewards[index(choice)]);
+  }
+  // 100 rows of 3,000 bits, and ten graphs with a few states.
+  EXPECT_LT(policy->memory_bytes() - before, 250'000U);
+  EXPECT_GT(policy->memory_bytes() - before, 10'000U) << "nobody cut an edge";
+}
+
 TEST(Cofiba, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& words) {
@@ -471,7 +511,8 @@ TEST(Cofiba, OptionsOutOfRangeAreRefused) {
   refused("alpha_2", "-0.1", "option alpha_2: expected a number in [0, 1");
   refused("item_groups", "201", "option item_groups: expected a whole number in [1, 200]");
   refused("items", "ids", "option items: expected auto | groups");
-  EXPECT_EQ(cofiba_policy().options().size(), 5U);
+  refused("most_items", "1001", "option most_items: expected a whole number in [1, 1000]");
+  EXPECT_EQ(cofiba_policy().options().size(), 6U);
 }
 
 }  // namespace

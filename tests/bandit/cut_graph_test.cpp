@@ -152,6 +152,7 @@ TEST(CutGraph, OneNodeCanLeaveManyPartsBehind) {
 
 TEST(CutGraph, MatchesAPlainMatrixThroughRandomDeletions) {
   std::size_t all_splits = 0;
+  std::size_t likenesses = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     Rng rng(seed, Stream::kTest);
     const std::size_t nodes = 2 + rng.below(140);  // some more than two words
@@ -185,11 +186,17 @@ TEST(CutGraph, MatchesAPlainMatrixThroughRandomDeletions) {
         graph.add_node(component);
         plain.add_node(members);
       }
-      if (rng.chance(0.004)) {
-        graph.link_to_all(node);
+      const auto like = static_cast<std::uint32_t>(rng.below(graph.node_count()));
+      if (rng.chance(0.05) && !graph.has_cut(like)) {
+        std::set<std::size_t> neighbours = {like};
         for (std::uint32_t other = 0; other < graph.node_count(); ++other) {
-          plain.set(node, other, other != node);
+          if (plain.linked(like, other)) {
+            neighbours.insert(other);
+          }
         }
+        graph.add_node_like(like);
+        plain.add_node(neighbours);
+        ++likenesses;
       }
       if (i % 20 == 0) {
         expect_same(graph, plain);
@@ -206,53 +213,80 @@ TEST(CutGraph, MatchesAPlainMatrixThroughRandomDeletions) {
     all_splits += splits;
   }
   EXPECT_GT(all_splits, 200U);
+  EXPECT_GT(likenesses, 5U);
 }
 
-TEST(CutGraph, NodesCanBeIsolatedAndEdgesLeftOutWithoutASearch) {
+TEST(CutGraph, ANodeCanBeTakenAwayAndPutBack) {
   CutGraph graph = complete(5);
   PlainGraph plain = plain_complete(5);
-  graph.cut_redundant(1, 3);
+  graph.cut(1, std::vector<std::uint32_t>{2, 3});
+  plain.set(1, 2, false);
   plain.set(1, 3, false);
-  graph.isolate(2);
-  for (const std::size_t other : {0U, 1U, 3U, 4U}) {
-    plain.set(2, other, false);
-  }
   expect_same(graph, plain);
-  graph.isolate(2);
-  EXPECT_EQ(graph.component_count(), 2U);
-  graph.link_to_all(2);
-  for (const std::size_t other : {0U, 1U, 3U, 4U}) {
-    plain.set(2, other, true);
+  graph.take_away(2);
+  EXPECT_EQ(graph.component(2), CutGraph::kNowhere);
+  EXPECT_EQ(graph.component_count(), 1U);
+  EXPECT_EQ(graph.size(0), 4U);
+  std::vector<std::uint32_t> links;
+  for (const std::uint32_t node : {0U, 1U, 3U, 4U}) {
+    EXPECT_FALSE(graph.linked(2, node));
+    graph.find_links(node, links);
+    EXPECT_EQ(links.size(), node == 1 || node == 3 ? 2U : 3U);
   }
+  graph.find_links(2, links);
+  EXPECT_TRUE(links.empty());
+  const std::string state = save(graph);
+  graph = load(state);
+  EXPECT_TRUE(save(graph) == state);
+  graph.put_back(2, 0);
+  plain.set(1, 2, true);
   expect_same(graph, plain);
 }
 
-TEST(CutGraph, NodesThatLoseNothingCostFourBytes) {
+TEST(CutGraph, OnlyNodesThatCutEdgesCostMemory) {
   CutGraph graph;
-  const std::size_t empty = graph.memory_bytes();
-  for (int i = 0; i < 100'000; ++i) {
+  constexpr std::uint32_t kNodes = 100'000;
+  for (std::uint32_t i = 0; i < kNodes; ++i) {
     graph.add_node(0);
   }
-  EXPECT_LT(graph.memory_bytes(), empty + 2 * 4 * 100'000 + 1000);
-  graph.cut(7, std::vector<std::uint32_t>{2, 70});
-  EXPECT_LT(graph.memory_bytes(), empty + 2 * 4 * 100'000 + 10'000);
+  EXPECT_LT(graph.memory_bytes(), 1000U);
+  std::vector<std::uint32_t> most;
+  for (std::uint32_t node = 100; node < kNodes; ++node) {
+    most.push_back(node);
+  }
+  for (std::uint32_t node = 0; node < 10; ++node) {
+    EXPECT_TRUE(graph.cut(node, most).empty());
+  }
+  EXPECT_LT(graph.memory_bytes(), 11 * (kNodes / 8 + 10'000));
+  std::vector<std::uint32_t> links;
+  graph.find_links(7, links);
+  graph.cut(7, links);  // alone: what it has lost is forgotten
+  EXPECT_LT(graph.memory_bytes(), 10 * (kNodes / 8 + 10'000));
+  EXPECT_EQ(graph.component_count(), 2U);
 }
 
 TEST(CutGraph, StatesThatNoGraphWouldHaveSavedAreRefused) {
   struct Saved {
-    std::vector<std::uint32_t> components = {0, 0, 1};
+    std::uint64_t nodes = 3;
     std::uint64_t count = 2;
-    std::vector<std::uint64_t> last_row = {3};  // node 2 is cut from 0 and 1
+    std::vector<std::uint32_t> elsewhere = {2};
+    std::vector<std::uint32_t> components = {1};
+    std::vector<std::uint32_t> cutters = {2};
+    std::vector<std::uint64_t> row = {3};  // node 2 is cut from 0 and 1
+    std::vector<std::uint64_t> second_row = {};
     std::size_t most = 3;
   };
   const auto load_saved = [](const Saved& saved) {
     std::ostringstream out;
     StateWriter writer(out, "graph", {.kind = "test"});
-    writer.write_all(saved.components);
+    writer.write(saved.nodes);
     writer.write(saved.count);
-    writer.write_all(std::vector<std::uint64_t>{});
-    writer.write_all(std::vector<std::uint64_t>{});
-    writer.write_all(saved.last_row);
+    writer.write_all(saved.elsewhere);
+    writer.write_all(saved.components);
+    writer.write_all(saved.cutters);
+    for (std::size_t i = 0; i < saved.cutters.size(); ++i) {
+      writer.write_all(i == 0 ? saved.row : saved.second_row);
+    }
     writer.finish();
     return load(out.str(), saved.most);
   };
@@ -260,14 +294,32 @@ TEST(CutGraph, StatesThatNoGraphWouldHaveSavedAreRefused) {
   const auto refused = [&](const std::string& words, const Saved& saved) {
     expect_error(ErrorKind::kCorrupt, words, [&] { load_saved(saved); });
   };
-  refused("longer than it can be", {.most = 2});
-  refused("more components than nodes", {.count = 4});
+  refused("more nodes or components", {.most = 2});
+  refused("more nodes or components", {.count = 4});
   refused("a component of a graph is empty", {.count = 3});
-  refused("in no component", {.components = {0, 0, 2}});
-  refused("does not hang together", {.components = {0, 0, 0}, .count = 1});
-  refused("never had", {.last_row = {7}});
-  refused("longer than it can be", {.last_row = {3, 0}});
-  EXPECT_EQ(load_saved({.last_row = {0}}).component_count(), 2U);  // no edges between components
+  refused("in no component", {.components = {2}});
+  refused("in no component", {.components = {}});
+  refused("not in their order", {.components = {0}});
+  refused("not in their order", {.elsewhere = {3}});
+  refused("not in their order", {.elsewhere = {2, 2}, .components = {1, 1}});
+  refused("does not hang together", {.count = 1, .elsewhere = {}, .components = {}});
+  refused("never had", {.row = {7}});
+  refused("never had", {.row = {8}});
+  refused("never had", {.cutters = {2, 2}});
+  refused("never had", {.cutters = {3}});
+  refused("never had", {.components = {CutGraph::kNowhere}});
+  refused("longer than it can be", {.row = {3, 0}});
+  refused("on one side only",
+          {.count = 1, .elsewhere = {}, .components = {}, .cutters = {0, 1}, .row = {2}});
+  EXPECT_EQ(load_saved({.count = 1,
+                        .elsewhere = {},
+                        .components = {},
+                        .cutters = {0, 1},
+                        .row = {2},
+                        .second_row = {1}})
+                .component_count(),
+            1U);
+  EXPECT_EQ(load_saved({.row = {}}).component_count(), 2U);  // no edges between components
 }
 
 }  // namespace

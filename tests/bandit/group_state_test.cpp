@@ -39,8 +39,7 @@ class Scene {
     const std::vector<float> x = cases::draw_unit(rng_, kLength);
     const Features features{x, block * kLength};
     const double reward = rng_.normal();
-    const std::uint32_t number = users.add(user, features, reward);
-    const std::uint32_t row = *users.row(user);
+    const auto [row, number] = users.add(user, features, reward);
     samples.try_emplace(row, kInputs).first->second.add(features, reward);
     if (members.count(row) > 0) {
       group.add(row, number, x, reward);
@@ -171,6 +170,40 @@ TEST(GroupState, IsMergedAnewOnlyWhereLessIsLeftThanWasGivenUp) {
   EXPECT_FALSE(merges_anew({2}, {}));  // four given up, four left
 }
 
+// The reason to merge anew: much data leaves, little stays, lambda is small.
+TEST(GroupState, LosesNoDigitsWhenNearlyAllLeave) {
+  constexpr std::uint32_t kMany = 400;
+  constexpr double kSmallLambda = 1e-3;
+  Rng rng(8, Stream::kTest);
+  LinearUsers users(kMany, kLength, kSmallLambda);
+  std::vector<std::uint32_t> staying;
+  for (std::uint32_t user = 0; user < kMany; ++user) {
+    for (std::size_t i = 0; i <= (user < 10 ? 300 : rng.below(3)); ++i) {
+      users.add(UserId{user}, {cases::draw_unit(rng, kLength)}, rng.uniform());
+    }
+    staying.push_back(user);
+  }
+  GroupState group(users);
+  group.join(staying);
+  int merged = 0;
+  for (std::uint32_t user = 0; user + 1 < kMany; ++user) {
+    staying.erase(staying.begin());
+    group.leave(std::span(&user, 1), [&] {
+      ++merged;
+      return staying;
+    });
+    GroupState fresh(users);
+    fresh.join(staying);
+    const std::vector<float> x = cases::draw_unit(rng, kLength);
+    const RidgePrediction said = group.predict({x});
+    const RidgePrediction expected = fresh.predict({x});
+    ASSERT_NEAR(said.estimate, expected.estimate, 1e-9) << user;
+    ASSERT_NEAR(said.uncertainty, expected.uncertainty, 1e-9 * expected.uncertainty) << user;
+  }
+  EXPECT_GT(merged, 1);
+  EXPECT_LT(merged, 25) << "merging anew is rare";
+}
+
 TEST(GroupState, GoesOnBitForBitAfterALoad) {
   Scene scene(9);
   for (int step = 0; step < 200; ++step) {
@@ -190,8 +223,8 @@ TEST(GroupState, RefersToTheOnlyMemberThatHasABlock) {
   LinearUsers users(3, 2 * kLength, kLambda);
   const std::vector<float> x = {1.0F, 0.5F, 0.0F};
   GroupState group(users);
-  const std::uint32_t first = users.add(UserId{0}, {x, 0}, 1.0);
-  const std::uint32_t second = users.add(UserId{1}, {x, kLength}, 2.0);
+  const std::uint32_t first = users.add(UserId{0}, {x, 0}, 1.0).block;
+  const std::uint32_t second = users.add(UserId{1}, {x, kLength}, 2.0).block;
   group.join(std::vector<std::uint32_t>{0, 1});
   const std::size_t empty = group.memory_bytes();
   EXPECT_EQ(group.find(first), users.state(0).find(first));

@@ -316,5 +316,25 @@ TEST(Histories, RefuseAStateThatTheyCannotHaveWritten) {
   refused("not finite", [](Parts& p) { p.values[3] = INFINITY; });
 }
 
+TEST(Histories, SayWhereAnEventIs) {
+  Rng rng(7, Stream::kTest);
+  Histories histories(kSeed, 3);
+  histories.add_users(1);
+  const UserId user{0};
+  int let_go = 0;
+  for (std::size_t i = 0; i < 60; ++i) {
+    const OwnSample sample = draw_sample(rng, i);
+    const EventId event = histories.add({&user, 1}, sample.view());
+    const std::vector<std::uint32_t>& kept = histories.events(user);
+    if (std::ranges::find(kept, static_cast<std::uint32_t>(event)) != kept.end()) {
+      expect_same(histories.sample(event), sample);
+    } else {
+      ++let_go;
+      EXPECT_TRUE(histories.sample(event).features.values.empty());
+    }
+  }
+  EXPECT_GT(let_go, 30);
+}
+
 }  // namespace
 }  // namespace mcnb

@@ -31,14 +31,14 @@ std::string save(const ItemTable& table) {
 ItemTable load(const std::string& bytes, const FeatureBlocks& blocks, std::size_t groups = 2) {
   std::istringstream in(bytes);
   StateReader reader(in, "items", {.kind = "test"});
-  ItemTable table(kInputs, true, groups, 1);
+  ItemTable table(kInputs, {.groups = groups}, 1);
   table.load(reader, blocks);
   reader.finish();
   return table;
 }
 
 TEST(ItemTable, KnowsItemsByTheirIdsFromTheirFirstFeedbackOn) {
-  ItemTable table(kInputs, true, 2, 1);
+  ItemTable table(kInputs, {.groups = 2}, 1);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F};
   const std::vector<float> y = {0.0F, 1.0F, 0.0F, 0.0F};
   const std::vector<float> near_y = {0.0F, 0.9F, 0.1F, 0.0F};
@@ -60,7 +60,7 @@ TEST(ItemTable, KnowsItemsByTheirIdsFromTheirFirstFeedbackOn) {
 }
 
 TEST(ItemTable, NearestItemsThatTieGoToTheFirst) {
-  ItemTable table(kInputs, true, 2, 1);
+  ItemTable table(kInputs, {.groups = 2}, 1);
   const std::vector<float> x = {1.0F, 0.0F, 0.0F, 0.0F};
   table.learn(arm_of(x, 3), 0);
   table.learn(arm_of(x, 1), 0);
@@ -68,7 +68,7 @@ TEST(ItemTable, NearestItemsThatTieGoToTheFirst) {
 }
 
 TEST(ItemTable, BlocksStandForItemsWithoutIds) {
-  ItemTable table(kInputs, true, 2, 1);
+  ItemTable table(kInputs, {.groups = 2}, 1);
   const std::vector<float> x = {1.0F, 0.5F};
   EXPECT_TRUE(table.learn(arm_of(x, kNone, 2), 0).began_anew);
   const ItemTable::Meeting second = table.learn(arm_of(x, kNone, 0), 1);
@@ -83,7 +83,7 @@ TEST(ItemTable, BlocksStandForItemsWithoutIds) {
 
 TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
   constexpr std::size_t kGroups = 3;
-  ItemTable table(kInputs, true, kGroups, 9);
+  ItemTable table(kInputs, {.groups = kGroups}, 9);
   Rng rng(1, Stream::kTest);
   std::vector<float> sample;
   std::vector<float> x;
@@ -94,7 +94,7 @@ TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
     if (i < 4) {
       table.start({x, 0});
     } else {
-      const ItemTable::Meeting meeting = table.learn(arm_of(x, i == 4 ? 1000 : kNone), 0);
+      const ItemTable::Meeting meeting = table.learn(arm_of(x, kNone), 0);
       EXPECT_EQ(meeting.began_anew, i == 4);
       EXPECT_EQ(meeting.item.has_value(), i + 1 == ItemTable::kSamplesPerGroup * kGroups);
     }
@@ -117,24 +117,46 @@ TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
 
 TEST(ItemTable, IdsCanBeLeftOutOfAccount) {
   const std::vector<float> x = {1.0F, 0.5F, 0.0F, 2.0F};
-  ItemTable table(kInputs, false, 1, 1);
+  ItemTable table(kInputs, {.ids = false, .groups = 1}, 1);
   EXPECT_TRUE(table.learn(arm_of(x, 3), 0).began_anew);
   EXPECT_FALSE(table.learn(arm_of(x, 3), 0).item.has_value()) << "not yet enough for groups";
 }
 
-TEST(ItemTable, AnIdOfAThousandBeginsAnew) {
-  ItemTable table(kInputs, true, 1, 1);
+TEST(ItemTable, AnIdTooManyBeginsAnew) {
+  ItemTable table(kInputs, {.most = 4, .groups = 1}, 1);
   Rng rng(2, Stream::kTest);
   std::vector<float> x;
-  for (std::uint32_t item = 0; item < 4; ++item) {
+  for (const std::uint32_t item : {7U, 4'000'000'000U, 1000U, 7U, 0U}) {  // whatever they are
     x = cases::draw_unit(rng, kInputs);
     EXPECT_FALSE(table.learn(arm_of(x, item), 0).began_anew);
   }
   EXPECT_EQ(table.size(), 4U);
-  const ItemTable::Meeting meeting = table.learn(arm_of(x, 1000), 0);  // the fifth vector
-  EXPECT_TRUE(meeting.began_anew);
-  EXPECT_EQ(meeting.item, 0U);
-  EXPECT_EQ(table.size(), 1U);
+  EXPECT_EQ(table.find(arm_of(x, 1000), 0), 2U) << "in the order of their first feedback";
+  FeatureBlocks blocks;
+  blocks.find_or_add({x, 0});
+  std::istringstream in(save(table));
+  StateReader reader(in, "items", {.kind = "test"});
+  ItemTable loaded(kInputs, {.most = 4, .groups = 1}, 1);
+  loaded.load(reader, blocks);
+  EXPECT_TRUE(save(loaded) == save(table));
+  for (ItemTable* each : {&table, &loaded}) {
+    EXPECT_FALSE(each->learn(arm_of(x, 4'000'000'000U), 0).began_anew);
+    const ItemTable::Meeting meeting = each->learn(arm_of(x, 1), 0);  // the fifth
+    EXPECT_TRUE(meeting.began_anew);
+    EXPECT_EQ(meeting.item, 0U);
+    EXPECT_EQ(each->size(), 1U);
+  }
+  EXPECT_TRUE(save(loaded) == save(table));
+}
+
+TEST(ItemTable, AThousandIdsAreItemsUnlessOtherwiseAskedFor) {
+  ItemTable table(kInputs, {}, 1);
+  const std::vector<float> x = {1.0F, 0.5F, 0.0F, 2.0F};
+  for (std::uint32_t item = 0; item < 1000; ++item) {
+    EXPECT_FALSE(table.learn(arm_of(x, 5000 - item), 0).began_anew);
+  }
+  EXPECT_EQ(table.size(), 1000U);
+  EXPECT_TRUE(table.learn(arm_of(x, 5001), 0).began_anew);
 }
 
 TEST(ItemTable, LoadsWhatWasSaved) {
@@ -145,15 +167,15 @@ TEST(ItemTable, LoadsWhatWasSaved) {
   halves.find_or_add({x, 2});
   FeatureBlocks one;
   one.find_or_add({whole, 0});
-  ItemTable ids(kInputs, true, 2, 1);
+  ItemTable ids(kInputs, {.groups = 2}, 1);
   ids.learn(arm_of(x, 4, 2), 1);
   ids.learn(arm_of(x, 9, 0), 0);
   EXPECT_TRUE(save(load(save(ids), halves)) == save(ids));
   EXPECT_EQ(load(save(ids), halves).find(arm_of(x, 9, 0), 0), 1U);
-  ItemTable blocks(kInputs, true, 2, 1);
+  ItemTable blocks(kInputs, {.groups = 2}, 1);
   blocks.learn(arm_of(x, kNone, 2), 1);
   EXPECT_TRUE(save(load(save(blocks), halves)) == save(blocks));
-  ItemTable groups(kInputs, true, 2, 1);
+  ItemTable groups(kInputs, {.groups = 2}, 1);
   groups.start({whole, 0});
   groups.learn(arm_of(whole, kNone), 0);
   EXPECT_TRUE(save(load(save(groups), one)) == save(groups));
@@ -197,7 +219,8 @@ TEST(ItemTable, StatesThatNoTableWouldHaveSavedAreRefused) {
   refused("not of a kind", {.keys = {5}});
   refused("not of a kind", {.identity = 2, .keys = {}, .offsets = {0, 0, 0}});
   refused("known twice", {.keys = {5, 5}});
-  refused("known twice", {.keys = {5, 1000}});
+  refused("none can have", {.keys = {5, kNone}});
+  refused("none can have", {.identity = 1, .keys = {5, 1000}});
   refused("could have been met", {.offsets = {0, 1}});
   refused("could have been met", {.values = {1.0F}});
   refused("could have been met", {.values = {1.0F, 2.0F, 3.0F, std::nanf("")}});

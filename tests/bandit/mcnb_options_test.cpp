@@ -89,12 +89,12 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
     o.width = 5;
     o.initialisation = Initialisation::kSymmetric;
   });
-  PolicySetup unknown = cases::setup_of(world, threads);
-  unknown.user_features = {};
-  unknown.user_feature_count = 0;
-  expect_error(ErrorKind::kUsage,
-               "option pre_clusters: expected 0 where users have no features, got \"3\"",
-               [&] { Mcnb(with(McnbOptions{}, [](auto& o) { o.pre_clusters = 3; }), unknown); });
+  PolicySetup without_features = cases::setup_of(world, threads);
+  without_features.user_features = {};
+  without_features.user_feature_count = 0;
+  expect_error(
+      ErrorKind::kUsage, "option pre_clusters: expected 0 where users have no features, got \"3\"",
+      [&] { Mcnb(with(McnbOptions{}, [](auto& o) { o.pre_clusters = 3; }), without_features); });
   PolicySetup nobody = cases::setup_of(world, threads);
   nobody.users = 0;
   expect_error(ErrorKind::kUsage, "users: expected at least 1",

@@ -107,7 +107,7 @@ void expect_adapts_as_the_textbook(Case& test, std::span<const std::vector<Draw>
     EXPECT_NEAR(adapted.gradient_move, test.gradient_move(expected, x.view()), 2e-5 * size);
   }
   EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));  // looking moves nothing
-  test.meta.adapt(steps, test.histories, kRate, scratch);
+  EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
   const std::vector<double> moved(test.meta.parameters().begin(), test.meta.parameters().end());
   EXPECT_LT(plain::distance(moved, expected.parameters()),
             1e-5 * (1.0 + plain::norm(expected.parameters())));
@@ -148,9 +148,22 @@ TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
           test.meta.seen_from(x.view(), none, test.histories, kRate, scratch);
       EXPECT_NEAR(adapted.estimate, theta.value(x.view()), 1e-5);
       EXPECT_NEAR(adapted.gradient_move, test.gradient_move(theta, x.view()), 1e-4);
-      test.meta.adapt(none, test.histories, kRate, scratch);
+      EXPECT_TRUE(test.meta.adapt(none, test.histories, kRate, scratch));
       EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
     }
+  }
+}
+
+TEST(MetaLearner, StaysAsItIsWhereItWouldLeaveTheFiniteNumbers) {
+  for (const std::uint32_t depth : {2U, 3U}) {
+    Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
+    MetaScratch scratch;
+    const std::vector<std::vector<Draw>> steps{test.draw_events(5), test.draw_events(5)};
+    const std::vector<float> before(test.meta.parameters().begin(), test.meta.parameters().end());
+    EXPECT_FALSE(test.meta.adapt(steps, test.histories, 1e30, scratch));
+    EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
+    EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
+    EXPECT_FALSE(plain::same_bits(before, test.meta.parameters()));
   }
 }
 

@@ -102,12 +102,69 @@ TEST(NeuralModel, SaysWhenItHasTrained) {
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> x = {0.6F, 0.8F};
   for (std::uint64_t i = 1; i <= 7; ++i) {
-    model.take_in({{x}, 9.0F});
-    EXPECT_EQ(model.count_reward(), i % 3 == 0) << i;
+    bool trained = false;
+    model.take_in({{x}, 9.0F}, [] { return "here"; });
+    model.count_reward([&] { trained = true; });
+    EXPECT_EQ(trained, i % 3 == 0) << i;
     EXPECT_EQ(plain::same_bits(model.network(), start), i < 3) << i;
   }
   EXPECT_EQ(model.step_count(), 10U);
   EXPECT_EQ(model.reward_count(), 7U);
+}
+
+TEST(NeuralModel, AStepThatLeavesTheFiniteNumbersIsRefusedBeforeAnythingChanges) {
+  NeuralModel model({.width = 4, .training = TrainingMode::kOnline}, 2, 1);
+  const std::vector<float> start(model.network().begin(), model.network().end());
+  const std::vector<float> x = {0.6F, 0.8F};
+  const std::vector<float> large = {1e20F, 1e20F};
+  expect_error(ErrorKind::kInput, "here: the network would leave the finite numbers", [&] {
+    model.take_in({{large}, 1.0F}, [] { return "here"; });
+  });
+  EXPECT_TRUE(plain::same_bits(model.network(), start));
+  EXPECT_EQ(model.step_count(), 0U);
+  model.take_in({{x}, 1.0F}, [] { return "here"; });
+  EXPECT_FALSE(plain::same_bits(model.network(), start));
+}
+
+TEST(NeuralModel, ATrainingThatLeavesTheFiniteNumbersIsUndone) {
+  const NeuralOptions options{.width = 4, .train_every = 2, .optimiser = Optimiser::kSgd};
+  NeuralModel model(options, 2, 1);
+  const std::vector<float> start(model.network().begin(), model.network().end());
+  const std::vector<float> large = {1e25F, 1e25F};
+  const auto learn = [&] {
+    model.take_in({{large}, 1.0F}, [] { return "here"; });
+    model.count_reward([] { FAIL() << "there is nothing to follow"; });
+  };
+  learn();
+  expect_error(ErrorKind::kInput, "the training after 2 rewards: the network would leave", learn);
+  EXPECT_TRUE(plain::same_bits(model.network(), start));
+  EXPECT_EQ(model.step_count(), 0U);
+  EXPECT_EQ(model.reward_count(), 2U);
+}
+
+TEST(NeuralModel, ATrainingThatItsOwnerCannotFollowIsUndone) {
+  NeuralModel model({.width = 4, .train_every = 1, .train_steps = 5}, 2, 1);
+  const std::vector<float> start(model.network().begin(), model.network().end());
+  const std::vector<float> x = {0.6F, 0.8F};
+  model.take_in({{x}, 1.0F}, [] { return "here"; });
+  expect_error(ErrorKind::kInput, "cannot",
+               [&] { model.count_reward([] { throw Error(ErrorKind::kInput, "cannot"); }); });
+  EXPECT_TRUE(plain::same_bits(model.network(), start));
+}
+
+TEST(NeuralModel, RefusesAStateThatIsNotFinite) {
+  std::ostringstream out;
+  StateWriter writer(out, "state", {.kind = "test"});
+  writer.write(std::uint64_t{0});
+  writer.write(std::uint64_t{0});
+  std::vector<float> network(12, 0.5F);
+  network[7] = INFINITY;
+  writer.write_all(network);
+  writer.finish();
+  std::istringstream in(out.str());
+  StateReader reader(in, "state", {.kind = "test"});
+  NeuralModel model({.width = 4}, 2, 1);
+  expect_error(ErrorKind::kCorrupt, "a number that is not finite", [&] { model.load(reader); });
 }
 
 TEST(NeuralModel, RefusesAStateOfAnotherNetwork) {

@@ -54,10 +54,11 @@ TEST(NeuUcb, ChoosesAsTheTextbookDoes) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
       for (const std::uint32_t depth : {2U, 3U}) {
-        expect_matches_textbook(neuucb_one_policy(), {.world = {.features = 4, .blocks = blocks},
-                                                      .depth = depth,
-                                                      .biases = depth == 3,
-                                                      .diagonal = diagonal});
+        expect_matches_textbook(neuucb_one_policy(),
+                                {.world = {.features = depth == 3 ? 2U : 4U, .blocks = blocks},
+                                 .depth = depth,
+                                 .biases = depth == 3,
+                                 .diagonal = diagonal});
       }
     }
   }

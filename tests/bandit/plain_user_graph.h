@@ -25,16 +25,21 @@ class PlainUserGraph {
   bool linked(std::size_t a, std::size_t b) const { return edges_[a][b]; }
   void cut(std::size_t a, std::size_t b) { edges_[a][b] = edges_[b][a] = false; }
 
+  // At the start, or later where the graph is random.
   void add_users(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t user = size();
-      for (std::vector<bool>& row : edges_) {
-        row.push_back(false);
-      }
-      edges_.emplace_back(user + 1, false);
-      for (const std::size_t other : first_links(user)) {
-        edges_[user][other] = edges_[other][user] = true;
-      }
+      add_user(first_links(size()));
+    }
+  }
+
+  // Later; `known`: the users there are that have given samples, in the order of the first.
+  void add_newcomers(std::size_t count, const std::vector<std::size_t>& known) {
+    if (kind_ == Kind::kRandom) {
+      add_users(count);
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      add_user(links_of_newcomer(known));
     }
   }
 
@@ -62,6 +67,41 @@ class PlainUserGraph {
   }
 
  private:
+  void add_user(const std::vector<std::size_t>& links) {
+    const std::size_t user = size();
+    for (std::vector<bool>& row : edges_) {
+      row.push_back(false);
+    }
+    edges_.emplace_back(user + 1, false);
+    for (const std::size_t other : links) {
+      edges_[user][other] = edges_[other][user] = true;
+    }
+  }
+
+  std::vector<std::size_t> links_of_newcomer(const std::vector<std::size_t>& known) const {
+    std::vector<std::size_t> links;
+    for (std::size_t model = 0; model < size(); ++model) {
+      if (std::ranges::find(known, model) == known.end()) {  // as those who are not known
+        links.push_back(model);
+        for (std::size_t other = 0; other < size(); ++other) {
+          if (edges_[model][other]) {
+            links.push_back(other);
+          }
+        }
+        return links;
+      }
+    }
+    std::set<std::size_t> largest;
+    for (const std::size_t user : known) {
+      const std::set<std::size_t> members = component(user);
+      if (members.size() > largest.size()) {
+        largest = members;
+      }
+    }
+    links.assign(largest.begin(), largest.end());
+    return links;
+  }
+
   std::vector<std::size_t> first_links(std::size_t user) const {
     std::vector<std::size_t> links;
     const auto n = static_cast<double>(std::max(first_users_, user + 1));

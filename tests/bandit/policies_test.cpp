@@ -271,7 +271,39 @@ TEST(Policies, RefuseWhatIsWrongBeforeAnythingChanges) {
     refused("round 6, arm 0: feature 1 is nan", bad);
     refused_arm("feature 1 is nan", bad.arms[0], 1.0F);
     refused_arm("the reward is inf", good.round.arms[0], std::numeric_limits<float>::infinity());
+    refused_arm("the reward is 3e+38, expected a number from -1000000", good.round.arms[0], 3e38F);
+    refused_arm("the reward is -1000001", good.round.arms[0], -1'000'001.0F);
     EXPECT_TRUE(cases::saved(*policy) == before);
+  });
+}
+
+// Rewards and features that drive networks out of the finite numbers: what they refuse, they refuse
+// before anything changes (but for a training, which is undone), and they can always be saved.
+TEST(Policies, StayFiniteWhateverTheyLearn) {
+  for_every_policy([](const std::string& text, const World& world) {
+    ThreadPool threads(1);
+    const auto policy = make(text, world, threads);
+    int refusals = 0;
+    for (std::uint64_t id = 0; id < 25; ++id) {
+      OwnRound own = cases::draw_round(world, id);
+      for (float& value : own.features[0]) {
+        value *= 1e4F;
+      }
+      const std::string before = cases::saved(*policy);
+      try {
+        policy->learn(own.round.id, own.round.arms[0], id % 2 == 0 ? kLargestReward : 0.0F);
+      } catch (const Error& error) {
+        ++refusals;
+        EXPECT_EQ(error.kind(), ErrorKind::kInput);
+        const std::string what = error.what();
+        EXPECT_TRUE(cases::saved(*policy) == before || what.find("training") != std::string::npos)
+            << what;
+      }
+      cases::load(*make(text, world, threads), cases::saved(*policy));
+    }
+    if (text.find("training=online") != std::string::npos) {
+      EXPECT_GT(refusals, 0) << "nothing was refused";
+    }
   });
 }
 

@@ -98,26 +98,30 @@ inline OwnRound draw_start(const World& world) {
 }
 
 inline constexpr std::size_t kUserFeatures = 2;
+inline constexpr std::size_t kMostUsersWithFeatures = 1000;
 
-// What users look like; nothing is known in worlds of many.
+// What users look like, user by user.
 inline std::span<const float> user_features(std::size_t users) {
   static const std::vector<float> all = [] {
     Rng rng(1, Stream::kTest, 3);
-    return plain::draw(rng, 100 * kUserFeatures);
+    return plain::draw(rng, kMostUsersWithFeatures * kUserFeatures,
+                       static_cast<double>(kMostUsersWithFeatures));
   }();
-  const std::size_t wanted = users * kUserFeatures;
-  return wanted <= all.size() ? std::span(all).first(wanted) : std::span<const float>();
+  return std::span(all).first(users * kUserFeatures);
 }
 
+// Where users are not too many, they have features.
 inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
-  const std::span<const float> known = user_features(world.users);
-  return {.inputs = world.inputs(),
-          .users = world.users,
-          .seed = 7,
-          .threads = &threads,
-          .user_features = known,
-          .user_feature_count = known.empty() ? 0 : kUserFeatures,
-          .block_length = world.blocks ? world.features : 0};
+  PolicySetup setup{.inputs = world.inputs(),
+                    .users = world.users,
+                    .seed = 7,
+                    .threads = &threads,
+                    .block_length = world.blocks ? world.features : 0};
+  if (world.users <= kMostUsersWithFeatures) {
+    setup.user_features = user_features(world.users);
+    setup.user_feature_count = kUserFeatures;
+  }
+  return setup;
 }
 
 // When rewards come back.

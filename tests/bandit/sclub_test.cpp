@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/environment/synthetic.h"
-#include "mcnb/experiment/cluster_quality.h"
 #include "tests/bandit/group_world.h"
 
 namespace mcnb {
@@ -41,6 +40,7 @@ struct Happened {
   int splits_of_rare_users = 0;  // among them: only a member that came more often differs
   int merges = 0;
   int chains = 0;           // rounds with more than one merge
+  int by_time = 0;          // merges of clusters that the round did not touch
   std::size_t largest = 1;  // that was merged into another
 
   void add(const Happened& other) {
@@ -49,11 +49,13 @@ struct Happened {
     splits_of_rare_users += other.splits_of_rare_users;
     merges += other.merges;
     chains += other.chains;
+    by_time += other.by_time;
     largest = std::max(largest, other.largest);
   }
 };
 
-// SCLUB from its words: every state is the sum over the members, every test asks all of them.
+// SCLUB from its words: every state is the sum over the members, every test asks all of them, and
+// after every round all pairs of clusters are looked at.
 class PlainSclub {
  public:
   PlainSclub(const GroupWorld& world, const Settings& settings)
@@ -104,25 +106,18 @@ class PlainSclub {
     user.state.add(arm.features, reward);
     ++user.rounds;
     user.checked = true;
-    std::set<std::uint64_t> looking = {number_of(served)};
+    std::set<std::uint64_t> touched = {number_of(served)};
     if (leaves(served)) {
-      clusters_[*looking.begin()].members.erase(served);
-      looking.insert(next_number_);
+      clusters_[*touched.begin()].members.erase(served);
+      touched.insert(next_number_);
       clusters_[next_number_].members = {served};
       remember(clusters_[next_number_]);
       ++next_number_;
     }
     const int before = happened_.merges;
-    while (!looking.empty()) {
-      const std::uint64_t first = *looking.begin();
-      looking.erase(first);
-      for (const auto& [second, cluster] : clusters_) {
-        if (second != first && can_merge(clusters_.at(first), cluster)) {
-          looking.erase(second);
-          looking.insert(merge(first, second));
-          break;
-        }
-      }
+    while (const auto pair = find_pair()) {
+      happened_.by_time += touched.count(pair->first) + touched.count(pair->second) == 0 ? 1 : 0;
+      touched.insert(merge(pair->first, pair->second));
     }
     happened_.chains += happened_.merges > before + 1 ? 1 : 0;
   }
@@ -196,28 +191,41 @@ class PlainSclub {
     return more || less;
   }
 
-  bool can_merge(const Cluster& a, const Cluster& b) const {
-    for (const Cluster* cluster : {&a, &b}) {
-      for (const std::uint32_t user : cluster->members) {
-        if (!users_[user].checked) {
-          return false;
+  // A cluster of which every member is checked.
+  struct Candidate {
+    std::uint64_t number;
+    Eigen::VectorXd weights;
+    double width;
+    double mean_share;
+  };
+
+  // The first of all pairs of checked clusters that are to be merged.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> find_pair() const {
+    std::vector<Candidate> checked;
+    for (const auto& [number, cluster] : clusters_) {
+      const auto is_checked = [&](std::uint32_t user) { return users_[user].checked; };
+      if (!std::ranges::all_of(cluster.members, is_checked)) {
+        continue;
+      }
+      double shares = 0.0;
+      for (const std::uint32_t user : cluster.members) {
+        shares += share(user);
+      }
+      const PlainState state = state_of(cluster);
+      checked.push_back({number, state.weights(settings_.lambda), plain_width(state.samples),
+                         shares / static_cast<double>(cluster.members.size())});
+    }
+    for (std::size_t i = 0; i < checked.size(); ++i) {
+      for (std::size_t j = i + 1; j < checked.size(); ++j) {
+        const Candidate& a = checked[i];
+        const Candidate& b = checked[j];
+        if ((a.weights - b.weights).norm() < settings_.alpha_w / 2.0 * (a.width + b.width) &&
+            std::abs(a.mean_share - b.mean_share) < settings_.alpha_p * plain_width(time_)) {
+          return std::pair(a.number, b.number);
         }
       }
     }
-    const auto mean_share = [&](const Cluster& cluster) {
-      double sum = 0.0;
-      for (const std::uint32_t user : cluster.members) {
-        sum += share(user);
-      }
-      return sum / static_cast<double>(cluster.members.size());
-    };
-    const PlainState first = state_of(a);
-    const PlainState second = state_of(b);
-    const double distance =
-        (first.weights(settings_.lambda) - second.weights(settings_.lambda)).norm();
-    return distance < settings_.alpha_w / 2.0 *
-                          (plain_width(first.samples) + plain_width(second.samples)) &&
-           std::abs(mean_share(a) - mean_share(b)) < settings_.alpha_p * plain_width(time_);
+    return std::nullopt;
   }
 
   std::uint64_t merge(std::uint64_t a, std::uint64_t b) {
@@ -344,6 +352,7 @@ TEST(Sclub, DoesWhatItsTwinDoesWhereUsersComeUnequallyOften) {
   EXPECT_GT(happened.splits_of_rare_users, 2);
   EXPECT_GT(happened.merges, 100);
   EXPECT_GT(happened.chains, 2);
+  EXPECT_GT(happened.by_time, 2);
   EXPECT_GT(happened.largest, 2U);
 }
 
@@ -365,69 +374,6 @@ TEST(Sclub, SplitsAndMergesAsBeforeAfterEveryLoad) {
                                   world.setup(threads));
     });
   }
-}
-
-// (x, 1) / sqrt(2): with it the world's (1 + a.x) / 2 is linear, as the model has it.
-std::vector<float> with_constant(const Features& features) {
-  std::vector<float> x(features.values.begin(), features.values.end());
-  x.push_back(1.0F);
-  for (float& value : x) {
-    value *= std::sqrt(0.5F);
-  }
-  return x;
-}
-
-TEST(Sclub, FindsTheTrueClustersOfALinearWorld) {
-  SyntheticOptions options;
-  options.users = 50;
-  options.clusters = 5;
-  options.reward = RewardShape::kLinear;
-  options.gap = 0.1;
-  SyntheticWorld world(options, 1);
-  ThreadPool threads(1);
-  const auto policy = sclub_policy().build(
-      {}, {.inputs = world.inputs() + 1, .users = 50, .seed = 1, .threads = &threads});
-  for (const StartDatum& datum : world.start_data()) {
-    const std::vector<float> x = with_constant(datum.sample.features);
-    policy->start(datum.user, {{x}, datum.sample.reward});
-  }
-  const auto mean_adjusted_rand = [&](const Round& round) {
-    const std::vector<std::uint32_t> groups = world.true_groups(ArmIndex{0});
-    double sum = 0.0;
-    for (std::uint32_t user = 0; user < 50; ++user) {
-      Arm arm = round.arms[0];
-      arm.user = UserId{user};
-      std::vector<UserId> truth;
-      for (std::uint32_t other = 0; other < 50; ++other) {
-        if (groups[other] == groups[user]) {
-          truth.push_back(UserId{other});
-        }
-      }
-      sum += compare_clusters(*policy->cluster(arm), truth, 50).adjusted_rand;
-    }
-    return sum / 50.0;
-  };
-  double at_first = 0.0;
-  double at_last = 0.0;
-  for (int t = 1; t <= 10'000; ++t) {
-    Round round = world.next_round();
-    std::vector<std::vector<float>> values;
-    for (const Arm& arm : round.arms) {
-      values.push_back(with_constant(arm.features));
-    }
-    for (Arm& arm : round.arms) {
-      arm.features = {values[index(arm.index)]};
-    }
-    const ArmIndex choice = policy->choose(round);
-    policy->learn(round.id, round.arms[index(choice)], world.reward(choice));
-    if (t == 100) {
-      at_first = mean_adjusted_rand(round);
-    } else if (t == 10'000) {
-      at_last = mean_adjusted_rand(round);
-    }
-  }
-  EXPECT_LT(at_first, 0.2);
-  EXPECT_GT(at_last, 0.9);
 }
 
 // One arm with the features, for the user.

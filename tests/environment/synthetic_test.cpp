@@ -9,6 +9,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/environment/environments.h"
+#include "mcnb/numeric/ridge.h"
 
 namespace mcnb {
 namespace {
@@ -296,6 +297,63 @@ TEST(SyntheticWorld, OnlyTheLinearRewardIsLinear) {
     } else {
       EXPECT_GT(highest - lowest, 0.05) << static_cast<int>(shape);
     }
+  }
+}
+
+TEST(SyntheticWorld, AConstantFeatureChangesNothingButWhatPoliciesSee) {
+  for (const std::uint64_t items : {0, 30}) {
+    SyntheticOptions options = small();
+    options.items = items;
+    options.topics = 2;
+    SyntheticWorld plain(options, 7);
+    options.constant_feature = true;
+    SyntheticWorld world(options, 7);
+    EXPECT_EQ(world.inputs(), plain.inputs() + 1);
+    const auto expect_like = [](const Features& seen, const Features& before) {
+      ASSERT_EQ(seen.values.size(), before.values.size() + 1);
+      for (std::size_t i = 0; i < before.values.size(); ++i) {
+        EXPECT_EQ(seen.values[i], before.values[i] * std::sqrt(0.5F));
+      }
+      EXPECT_EQ(seen.values.back(), std::sqrt(0.5F));
+    };
+    for (std::size_t i = 0; i < plain.start_data().size(); ++i) {
+      expect_like(world.start_data()[i].sample.features, plain.start_data()[i].sample.features);
+      EXPECT_EQ(world.start_data()[i].sample.reward, plain.start_data()[i].sample.reward);
+    }
+    for (int t = 0; t < 50; ++t) {
+      const Round& before = plain.next_round();
+      const Round& round = world.next_round();
+      for (std::size_t i = 0; i < round.arms.size(); ++i) {
+        EXPECT_EQ(round.arms[i].user, before.arms[i].user);
+        EXPECT_EQ(round.arms[i].item, before.arms[i].item);
+        expect_like(round.arms[i].features, before.arms[i].features);
+        EXPECT_EQ(world.reward(arm_at(i)), plain.reward(arm_at(i)));
+      }
+    }
+  }
+}
+
+TEST(SyntheticWorld, LinearModelsWithoutAnInterceptNeedTheConstantFeature) {
+  for (const bool constant : {false, true}) {
+    SyntheticOptions options = small();
+    options.reward = RewardShape::kLinear;
+    options.clusters = 1;
+    options.items = 0;
+    options.constant_feature = constant;
+    SyntheticWorld world(options, 3);
+    RidgeState model(world.inputs(), 1e-9);
+    double largest_error = 0.0;
+    for (int t = 0; t < 200; ++t) {
+      for (const Arm& arm : world.next_round().arms) {
+        const double expected = world.expected_reward(arm.index);
+        if (t >= 100) {
+          const double error = model.predict(arm.features.values).estimate - expected;
+          largest_error = std::max(largest_error, std::abs(error));
+        }
+        model.add(arm.features.values, expected);
+      }
+    }
+    EXPECT_EQ(largest_error < 1e-6, constant) << largest_error;
   }
 }
 

@@ -60,6 +60,81 @@ void expect_settled(std::span<const float> points, std::size_t dimension, std::s
   }
 }
 
+// The textbook: every point meets every centre in every iteration.
+KMeans plain_k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
+                     std::uint64_t seed, std::size_t most_iterations, std::size_t start) {
+  const std::size_t count = points.size() / dimension;
+  const auto point = [&](std::size_t i) { return points.subspan(i * dimension, dimension); };
+  Rng rng(seed, Stream::kPreClusters, start);
+  std::vector<std::vector<float>> centres;
+  std::size_t chosen = static_cast<std::size_t>(rng.below(count));
+  while (centres.size() < groups) {
+    centres.emplace_back(point(chosen).begin(), point(chosen).end());
+    std::vector<double> nearest(count, std::numeric_limits<double>::infinity());
+    double total = 0.0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const std::vector<float>& centre : centres) {
+        nearest[i] = std::min(nearest[i], squared_distance(point(i), centre));
+      }
+      total += nearest[i];
+    }
+    if (total == 0.0) {
+      break;
+    }
+    double left = rng.uniform() * total;
+    for (chosen = 0; chosen + 1 < count && left >= nearest[chosen]; ++chosen) {
+      left -= nearest[chosen];
+    }
+  }
+  KMeans result;
+  result.group.assign(count, 999'999);
+  for (bool changed = true; result.iterations < most_iterations; ++result.iterations) {
+    changed = false;
+    result.spread = 0.0;
+    std::vector<std::vector<double>> sums(centres.size(), std::vector<double>(dimension));
+    std::vector<std::size_t> sizes(centres.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint32_t best = 0;
+      for (std::uint32_t group = 1; group < centres.size(); ++group) {
+        if (squared_distance(point(i), centres[group]) <
+            squared_distance(point(i), centres[best])) {
+          best = group;
+        }
+      }
+      changed = changed || best != result.group[i];
+      result.group[i] = best;
+      result.spread += squared_distance(point(i), centres[best]);
+      ++sizes[best];
+      for (std::size_t j = 0; j < dimension; ++j) {
+        sums[best][j] += static_cast<double>(point(i)[j]);
+      }
+    }
+    if (!changed) {
+      break;
+    }
+    for (std::size_t group = 0; group < centres.size(); ++group) {
+      for (std::size_t j = 0; sizes[group] > 0 && j < dimension; ++j) {
+        centres[group][j] = static_cast<float>(sums[group][j] / static_cast<double>(sizes[group]));
+      }
+    }
+  }
+  const std::set<std::uint32_t> taken(result.group.begin(), result.group.end());
+  for (const std::uint32_t group : taken) {
+    result.centres.insert(result.centres.end(), centres[group].begin(), centres[group].end());
+  }
+  for (std::uint32_t& group : result.group) {
+    group = static_cast<std::uint32_t>(std::distance(taken.begin(), taken.find(group)));
+  }
+  return result;
+}
+
+void expect_same(const KMeans& one, const KMeans& two) {
+  EXPECT_EQ(one.group, two.group);
+  EXPECT_TRUE(plain::same_bits(one.centres, two.centres));
+  EXPECT_EQ(one.spread, two.spread);
+  EXPECT_EQ(one.iterations, two.iterations);
+}
+
 std::vector<float> draw_points(Rng& rng, std::size_t count, bool on_a_grid) {
   std::vector<float> points;
   for (std::size_t i = 0; i < count; ++i) {
@@ -148,6 +223,49 @@ TEST(KMeans, EqualPointsShareAGroup) {
   EXPECT_EQ(result.centres.size(), 2U);
   for (std::size_t i = 0; i < points.size(); ++i) {
     EXPECT_EQ(result.centres[result.group[i]], points[i]);
+  }
+}
+
+// Grids have many points equally far from two centres, short ones most of all.
+TEST(KMeans, TheShortcutsChangeNoBit) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed, Stream::kTest);
+    const auto dimension = static_cast<std::size_t>(1 + rng.below(4));
+    const auto count = static_cast<std::size_t>(1 + rng.below(seed < 60 ? 200 : 12));
+    const auto groups = static_cast<std::size_t>(1 + rng.below(std::min<std::size_t>(count, 40)));
+    const auto most = static_cast<std::size_t>(1 + rng.below(30));
+    const std::vector<float> points = draw_points(rng, count * dimension, rng.chance(0.5));
+    expect_same(k_means(points, dimension, groups, seed, most),
+                plain_k_means(points, dimension, groups, seed, most, 0));
+  }
+}
+
+TEST(KMeans, TheBestOfSeveralStartsWins) {
+  Rng rng(8, Stream::kTest);
+  const std::vector<float> points = draw_points(rng, 600, false);
+  std::set<double> spreads;
+  KMeans best = plain_k_means(points, 3, 12, 5, 100, 0);
+  for (std::size_t start = 0; start < 6; ++start) {
+    const KMeans one = plain_k_means(points, 3, 12, 5, 100, start);
+    spreads.insert(one.spread);
+    if (one.spread < best.spread) {
+      best = one;
+    }
+  }
+  EXPECT_GT(spreads.size(), 3U);  // or starts would not matter
+  expect_same(k_means(points, 3, 12, 5, 100, 6), best);
+}
+
+TEST(KMeans, ThreadsChangeNoBit) {
+  Rng rng(9, Stream::kTest);
+  const std::vector<float> points = draw_points(rng, 3 * 2000, false);
+  for (const std::size_t starts : {1, 3}) {
+    const KMeans alone = k_means(points, 3, 30, 2, 100, starts);
+    for (const std::size_t count : {1, 2, 8}) {
+      ThreadPool threads(count);
+      expect_same(k_means(points, 3, 30, 2, 100, starts, &threads), alone);
+    }
   }
 }
 

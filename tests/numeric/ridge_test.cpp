@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "mcnb/numeric/kernels.h"
-#include "mcnb/numeric/matrix_kernels.h"
+#include "mcnb/numeric/ridge_kernels.h"
 #include "tests/numeric/plain_network.h"
 
 namespace mcnb {
@@ -467,33 +467,98 @@ TEST(Ridge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
 
 // ---- the kernels of small states
 
-TEST(Ridge, SmallMatricesAreMultipliedAndUpdatedLikeThePlainLoops) {
+struct PlainRidge {
+  Eigen::MatrixXd m;
+  Eigen::MatrixXd inverse;
+  Eigen::VectorXd b;
+  Eigen::VectorXd w;
+};
+
+TEST(Ridge, SamplesAreAddedLikeInThePlainFormulas) {
   for (const std::string& target : kernels::simd_targets()) {
     const plain::SimdTargetInScope scope(target);
-    for (Eigen::Index n = 1; n <= static_cast<Eigen::Index>(kernels::kSmallMatrix); ++n) {
+    for (Eigen::Index n = 1; n <= static_cast<Eigen::Index>(kernels::kSmallRidge); ++n) {
+      SCOPED_TRACE(testing::Message() << target << " " << n);
       Rng rng(1, Stream::kTest, static_cast<std::uint64_t>(n));
-      Eigen::MatrixXd a(n, n);
-      Eigen::VectorXd x(n);
-      for (Eigen::Index i = 0; i < n; ++i) {
-        x[i] = rng.normal();
-        for (Eigen::Index j = 0; j < n; ++j) {
-          a(i, j) = rng.normal();
-        }
-      }
-      Eigen::VectorXd product = Eigen::VectorXd::Constant(n + 1, 42.0);
-      kernels::multiply_small(a.data(), static_cast<std::size_t>(n), x.data(), product.data());
-      Eigen::MatrixXd moved = a;
-      kernels::add_outer_small(moved.data(), static_cast<std::size_t>(n), x.data(), -0.5);
-      for (Eigen::Index i = 0; i < n; ++i) {
-        double sum = 0.0;
-        for (Eigen::Index j = 0; j < n; ++j) {
-          sum += a(i, j) * x[j];
-          EXPECT_NEAR(moved(i, j), a(i, j) - 0.5 * x[i] * x[j], 1e-14) << target << " " << n;
-        }
-        EXPECT_NEAR(product[i], sum, 1e-12) << target << " " << n;
-      }
-      EXPECT_EQ(product[n], 42.0) << target << " " << n;
+      const auto draw = [&](Eigen::Index) { return rng.normal(); };
+      const Eigen::MatrixXd root = Eigen::MatrixXd::NullaryExpr(n, n, [&] { return draw(0); });
+      PlainRidge state;
+      state.m = Eigen::MatrixXd::Identity(n, n) + root * root.transpose();
+      state.inverse = state.m.inverse();
+      state.b = Eigen::VectorXd::NullaryExpr(n, draw);
+      state.w = Eigen::VectorXd::Zero(n + 1);
+      const Eigen::VectorXd x = Eigen::VectorXd::NullaryExpr(n, draw);
+      PlainRidge moved = state;
+      moved.w[n] = 42.0;
+      const double drift =
+          kernels::add_sample({static_cast<std::size_t>(n), moved.m.data(), moved.inverse.data(),
+                               moved.b.data(), moved.w.data()},
+                              x.data(), 0.75);
+      const Eigen::VectorXd u = state.inverse * x;
+      const Eigen::MatrixXd inverse = state.inverse - u * u.transpose() / (1.0 + x.dot(u));
+      EXPECT_LT(relative_error(moved.m, state.m + x * x.transpose()), 1e-14);
+      EXPECT_LT(relative_error(moved.inverse, inverse), 1e-13);
+      EXPECT_LT(relative_error(moved.b, state.b + 0.75 * x), 1e-14);
+      EXPECT_LT(relative_error(moved.w.head(n), moved.inverse * moved.b), 1e-12);
+      EXPECT_EQ(moved.w[n], 42.0);
+      EXPECT_LT(drift, 1e-20 * x.squaredNorm());
+      moved.inverse *= 1.001;  // one that is off is found out
+      const double wrong =
+          kernels::add_sample({static_cast<std::size_t>(n), moved.m.data(), moved.inverse.data(),
+                               moved.b.data(), moved.w.data()},
+                              x.data(), 0.75);
+      EXPECT_NEAR(wrong, (moved.m * (moved.inverse * x) - x).squaredNorm(), 1e-6 * wrong);
+      EXPECT_GT(wrong, 1e-9 * x.squaredNorm());
     }
+  }
+}
+
+// One point alone or with others, on whatever processor with fused multiplication: the same bits.
+TEST(Ridge, PointsArePredictedTogetherWithTheBitsOfOneAlone) {
+  for (const std::string& target : kernels::simd_targets()) {
+    const plain::SimdTargetInScope scope(target);
+    for (std::size_t n = 1; n <= kernels::kSmallRidge + 2; ++n) {
+      SCOPED_TRACE(testing::Message() << target << " " << n);
+      Rng rng(2, Stream::kTest, n);
+      RidgeState state(n, 0.5);
+      for (int i = 0; i < 5; ++i) {
+        state.add(plain::draw(rng, n), rng.normal());
+      }
+      for (const std::size_t count : {1U, 2U, 8U, 9U, 16U, 35U}) {
+        std::vector<std::vector<float>> xs;
+        std::vector<const float*> points;
+        for (std::size_t i = 0; i < count; ++i) {
+          xs.push_back(plain::draw(rng, n));
+          points.push_back(xs.back().data());
+        }
+        std::vector<RidgePrediction> together(count);
+        state.predict(points, together);
+        for (std::size_t i = 0; i < count; ++i) {
+          const RidgePrediction alone = state.predict(xs[i]);
+          EXPECT_EQ(together[i].estimate, alone.estimate);
+          EXPECT_EQ(together[i].uncertainty, alone.uncertainty);
+          const Eigen::VectorXd x = Batch::vector_of(xs[i]);
+          EXPECT_NEAR(alone.estimate, x.dot(state.weights()), 1e-12);
+          EXPECT_NEAR(alone.uncertainty, std::sqrt(x.dot(state.inverse() * x)), 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST(Ridge, EveryProcessorWithFusedMultiplicationAgreesOnEveryBit) {
+  std::vector<RidgeState> states;
+  for (const std::string& target : kernels::simd_targets()) {
+    if (!target.starts_with("avx")) {
+      continue;
+    }
+    const plain::SimdTargetInScope scope(target);
+    Rng rng(3, Stream::kTest);
+    RidgeState& state = states.emplace_back(21, 0.5);
+    for (int i = 0; i < 50; ++i) {
+      state.add(plain::draw(rng, 21), rng.normal());
+    }
+    expect_same_bits(states.front(), state);
   }
 }
 

@@ -100,6 +100,97 @@ TEST(SampleSums, TakeNoMoreMemoryThanASumHoweverManyTheyAre) {
   }
 }
 
+std::string saved(const TrackedWeights& weights) {
+  std::ostringstream out;
+  StateWriter writer(out, "state", {.kind = "test"});
+  weights.save(writer);
+  writer.finish();
+  return out.str();
+}
+
+void load(TrackedWeights& weights, const std::string& bytes) {
+  std::istringstream in(bytes);
+  StateReader reader(in, "state", {.kind = "test"});
+  weights.load(reader);
+  reader.finish();
+}
+
+// From the first sample, through the change from samples to sums, to many; and after a load.
+TEST(TrackedWeights, AreThoseOfAllSamplesAfterEachOne) {
+  for (const double lambda : {1e-3, 1.0}) {
+    Rng rng(5, Stream::kTest);
+    TrackedWeights tracked(kDimension, lambda);
+    SampleSums sums(kDimension);
+    for (std::size_t i = 1; i <= 20 * kDimension; ++i) {
+      const std::vector<float> x = plain::draw(rng, kDimension);
+      const auto reward = static_cast<float>(rng.normal());
+      tracked.add(x, reward);
+      sums.add(x, reward);
+      const Eigen::VectorXd expected = sums.weights(lambda);
+      ASSERT_LT((tracked.weights() - expected).norm(), 1e-9 * (1.0 + expected.norm())) << i;
+      TrackedWeights copy(kDimension, lambda);
+      load(copy, saved(tracked));
+      ASSERT_TRUE(copy.weights() == tracked.weights()) << i;
+      copy.add(x, reward);
+      TrackedWeights on = tracked;
+      on.add(x, reward);
+      ASSERT_TRUE(copy.weights() == on.weights()) << i;
+      TrackedWeights at_once(kDimension, lambda);
+      at_once.add_many([&](SampleSums& all) { all = sums; });
+      ASSERT_LT((at_once.weights() - expected).norm(), 1e-9 * (1.0 + expected.norm())) << i;
+    }
+  }
+}
+
+// Where lambda is lost in the rounding, the ridge state knows what to do.
+TEST(TrackedWeights, KnowWhatToDoWithLargeSamplesAndASmallLambda) {
+  TrackedWeights tracked(kDimension, 1e-6);
+  SampleSums sums(kDimension);
+  const std::vector<float> x(kDimension, 1e9F);
+  for (std::size_t i = 0; i < 2 * kDimension + 1; ++i) {
+    tracked.add(x, 1.0F);
+    sums.add(x, 1.0F);
+    const Eigen::VectorXd expected = i == 0 ? sums.weights(1e-6) : sums.ridge(1e-6).weights();
+    ASSERT_TRUE(tracked.weights().allFinite()) << i;
+    ASSERT_LE((tracked.weights() - expected).norm(), 1e-12 * expected.norm()) << i;
+  }
+}
+
+TEST(TrackedWeights, StatesThatNoneWouldHaveSavedAreRefused) {
+  const auto refused = [](int samples, const std::vector<double>& rows,
+                          const std::vector<double>& factor) {
+    Rng draws(7, Stream::kTest);
+    SampleSums sums(2);
+    for (int i = 0; i < samples; ++i) {
+      sums.add(plain::draw(draws, 2), 1.0F);
+    }
+    std::ostringstream out;
+    StateWriter writer(out, "state", {.kind = "test"});
+    sums.save(writer);
+    writer.write_all(rows);
+    writer.write_all(factor);
+    writer.finish();
+    TrackedWeights weights(2, 1.0);
+    try {
+      load(weights, out.str());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused(1, {1.0}, {}));
+  EXPECT_TRUE(refused(1, {0.0}, {}));
+  EXPECT_TRUE(refused(1, {HUGE_VAL}, {}));
+  EXPECT_TRUE(refused(1, {1.0, 1.0}, {}));
+  EXPECT_TRUE(refused(1, {1.0}, {1.0}));
+  EXPECT_FALSE(refused(3, {}, {1.0, 0.5, 0.0, 1.0}));
+  EXPECT_TRUE(refused(3, {}, {1.0, 0.5, 0.0, -1.0}));
+  EXPECT_TRUE(refused(3, {}, {1.0, std::nan(""), 0.0, 1.0}));
+  EXPECT_TRUE(refused(3, {}, {1.0, 0.5, 0.0}));
+  EXPECT_TRUE(refused(3, {1.0}, {}));
+}
+
 TEST(SampleSums, AreSavedToTheBitAndRefusedWhereTheyDoNotFit) {
   Rng rng(4, Stream::kTest);
   for (const int count : {0, 4, 6, 15}) {

@@ -1,0 +1,11 @@
+#include "fuzz/expectations.h"
+#include "mcnb/data/samples_readers.h"
+
+// Once with the labels in the last column, once as its own labels.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace mcnb;
+  const Input input = fuzz_input({data, size});
+  read_or_refuse([&] { return read_npy(input, {}); });
+  read_or_refuse([&] { return read_npy(input, input); });
+  return 0;
+}

@@ -1,0 +1,27 @@
+#include "mcnb/data/unpack.h"
+
+#include "fuzz/expectations.h"
+#include "tests/temporary_folder.h"
+
+// An archive as it comes from the net: both members come out of it, or it is refused; nothing half
+// written stays.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace mcnb;
+  static const TemporaryFolder folder(quick_folder());
+  const std::vector<std::string> members{"a.csv", "b.csv"};
+  put_file(folder / "archive", {reinterpret_cast<const char*>(data), size});
+  bool unpacked = true;
+  try {
+    unpack(folder / "archive", members, folder.path());
+  } catch (const Error& error) {
+    check(error.kind() == ErrorKind::kInput, "a bad archive is called that");
+    unpacked = false;
+  }
+  for (const std::string& name : folder.names()) {
+    check(!name.ends_with(".part"), "nothing half written stays");
+  }
+  for (const std::string& member : members) {
+    check(std::filesystem::remove(folder / member) || !unpacked, "every member came out");
+  }
+  return 0;
+}

@@ -1,0 +1,166 @@
+#include "mcnb/environment/data_source.h"
+
+#include <fmt/core.h>
+#include <xxhash.h>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where data is in the memory: by its files and what is done with them.
+std::string key_of(const std::vector<fs::path>& files, const std::string& recipe) {
+  std::string key = recipe;
+  for (const fs::path& file : files) {
+    key += '\n' + fs::absolute(file).lexically_normal().string();
+  }
+  return key;
+}
+
+// Puts the name of the data set before what is wrong with it.
+template <class Make>
+auto naming(const std::string& name, const Make& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+}  // namespace
+
+DataSource::DataSource(Settings settings)
+    : settings_(std::move(settings)), threads_(settings_.threads) {}
+
+template <class Data, class Make>
+std::shared_ptr<const Data> DataSource::share(Shared<Data>& kept, const std::string& key,
+                                              const Make& make) {
+  if (const auto found = kept.find(key); found != kept.end()) {
+    return found->second;
+  }
+  return kept[key] = std::make_shared<const Data>(make());
+}
+
+fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& recipe,
+                                   const std::string& ending) const {
+  if (settings_.prepared.empty()) {
+    if (settings_.must_keep) {
+      throw Error(ErrorKind::kSystem, "there is no folder to keep prepared data in: set HOME");
+    }
+    return {};
+  }
+  const std::string key = key_of(set.files, recipe);
+  return settings_.prepared /
+         fmt::format("{}-{:016x}.{}", set.name, XXH3_64bits(key.data(), key.size()), ending);
+}
+
+template <class Load, class Make, class Save>
+auto DataSource::load_or_make(const fs::path& path, const Load& load, const Make& make,
+                              const Save& save) -> decltype(make()) {
+  std::error_code error;
+  if (!path.empty() && fs::is_regular_file(path, error)) {
+    try {
+      auto data = load(path);
+      kept_files_.push_back(path);
+      return data;
+    } catch (const Error&) {
+      // Made from something else, damaged, or not to be read: it is made anew.
+    }
+  }
+  auto data = make();
+  if (!path.empty()) {
+    try {
+      fs::create_directories(path.parent_path(), error);
+      save(path, data);
+      kept_files_.push_back(path);
+    } catch (const Error&) {
+      if (settings_.must_keep) {
+        throw;
+      }
+    }
+  }
+  return data;
+}
+
+std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
+    const RatingsSet& set, const RecommendationRecipe& recipe) {
+  check(recipe.kind == set.kind, "the recipe is for ratings of this kind");
+  const Provenance made_from{set.files, recipe_text(recipe) + set.reading};
+  return share(recommendation_, key_of(set.files, made_from.recipe), [&] {
+    return load_or_make(
+        prepared_file(set, made_from.recipe, "ratings"),
+        [&](const fs::path& file) { return load_recommendation(file, made_from); },
+        [&] {
+          const Ratings ratings = set.read(threads_);
+          return naming(set.name,
+                        [&] { return prepare_recommendation(ratings, recipe, threads_); });
+        },
+        [&](const fs::path& file, const RecommendationData& data) {
+          save_recommendation(file, data, made_from);
+        });
+  });
+}
+
+std::shared_ptr<const RecommendationData> DataSource::recommendation(
+    const RatingsSet& set, const RecommendationRecipe& recipe) {
+  const std::lock_guard lock(mutex_);
+  return find_recommendation(set, recipe);
+}
+
+std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
+                                                      const RecommendationRecipe& recipe,
+                                                      std::uint64_t users) {
+  const std::lock_guard lock(mutex_);
+  const Provenance made_from{set.files,
+                             fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users)};
+  return share(pools_, key_of(set.files, made_from.recipe), [&] {
+    const std::shared_ptr<const RecommendationData> data = find_recommendation(set, recipe);
+    return load_or_make(
+        prepared_file(set, made_from.recipe, "users"),
+        [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
+        [&] {
+          return naming(set.name,
+                        [&] { return make_user_pool(*data, users, recipe.data_seed, threads_); });
+        },
+        [&](const fs::path& file, const UserPool& pool) { save_user_pool(file, pool, made_from); });
+  });
+}
+
+std::shared_ptr<const ClassificationData> DataSource::classification(const SamplesSet& set) {
+  const std::lock_guard lock(mutex_);
+  return share(classification_, key_of(set.files, set.name + set.reading), [&] {
+    Samples samples = set.read(threads_);
+    return naming(set.name, [&] { return prepare_classification(std::move(samples)); });
+  });
+}
+
+std::vector<fs::path> DataSource::kept_files() const {
+  const std::lock_guard lock(mutex_);
+  return kept_files_;
+}
+
+std::unique_ptr<Environment> make_recommendation_world(DataSource& source, const RatingsSet& set,
+                                                       RecommendationOptions options,
+                                                       std::uint64_t seed) {
+  recommendation_option_table().validate(options);
+  options.kind = set.kind;
+  auto data = source.recommendation(set, options);
+  auto pool = source.user_pool(set, options, options.users);
+  return std::make_unique<RecommendationWorld>(std::move(data), std::move(pool), options, seed);
+}
+
+std::unique_ptr<Environment> make_classification_world(DataSource& source,
+                                                       const std::vector<SamplesSet>& sets,
+                                                       const ClassificationOptions& options,
+                                                       std::uint64_t seed) {
+  std::vector<std::shared_ptr<const ClassificationData>> data;
+  for (const SamplesSet& set : sets) {
+    data.push_back(source.classification(set));
+  }
+  return std::make_unique<ClassificationWorld>(std::move(data), options, seed);
+}
+
+}  // namespace mcnb

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "mcnb/environment/environment.h"
+
+namespace mcnb {
+
+// Vectors of floats that are multiples of each other have 1 - cos of about 1e-14.
+inline constexpr double kParallel = 1e-12;
+
+// Of two vectors; only what their blocks have in common counts.
+double inner_product(const Features& a, const Features& b);
+
+// Arms with the rewards that are to be expected of them.
+struct Contexts {
+  struct Place {
+    std::size_t begin = 0;  // in `values`
+    std::size_t length = 0;
+    std::uint32_t offset = 0;  // of the block in the whole vector
+  };
+  std::uint32_t inputs = 0;
+  std::vector<float> values;
+  std::vector<Place> places;
+  std::vector<double> rewards;
+
+  std::size_t size() const { return places.size(); }
+  Features features(std::size_t i) const {
+    return {std::span(values).subspan(places[i].begin, places[i].length), places[i].offset};
+  }
+  // Throws Error (kInput) for features that do not fit or are not finite.
+  void add(const Features& features, double reward);
+};
+
+// All arms of the next rounds.
+Contexts collect_contexts(Environment& environment, std::uint64_t rounds);
+
+// One context for each direction; its reward is the mean of those that point there. Repeated and
+// parallel contexts make the kernel singular.
+Contexts distinct_directions(const Contexts& contexts);
+
+}  // namespace mcnb

@@ -1,10 +1,11 @@
 include(GNUInstallDirs)
 
-# mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...]): a static library of FOLDER/*.cpp. Headers
-# that most of its files include may be precompiled; every file includes what it needs all the same
-# (the release preset precompiles nothing).
+# mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...] [TOGETHER]): a static library of FOLDER/*.cpp.
+# Headers that most of its files include may be precompiled; every file includes what it needs all the
+# same (the release preset precompiles nothing). A few files that share large headers may be compiled
+# together, as one.
 function(mcnb_library target folder)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "TOGETHER" "" "USES;PRECOMPILE")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PUBLIC
@@ -12,6 +13,8 @@ function(mcnb_library target folder)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_USES} PRIVATE $<BUILD_INTERFACE:mcnb_options>)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${arg_TOGETHER} UNITY_BUILD_BATCH_SIZE 0)
   if(arg_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE
       <algorithm> <filesystem> <functional> <map> <memory> <span> <string> <vector>
@@ -28,11 +31,12 @@ function(mcnb_layer layer)
   set_property(GLOBAL APPEND PROPERTY MCNB_LAYERS ${layer})
 endfunction()
 
-# mcnb_program(TARGET FOLDER USES ...): a program of FOLDER/*.cpp, which is installed.
+# mcnb_program(TARGET FOLDER USES ...): a program of FOLDER/*.cpp, compiled together and installed.
 function(mcnb_program target folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "USES")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   add_executable(${target} ${sources})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   target_link_libraries(${target} PRIVATE ${arg_USES} mcnb_options)
   install(TARGETS ${target} COMPONENT program)
 endfunction()

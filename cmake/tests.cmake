@@ -25,6 +25,9 @@ target_compile_definitions(mcnb_tests PRIVATE
 target_precompile_headers(mcnb_tests PRIVATE
   <gtest/gtest.h> <fmt/core.h> <Eigen/Dense> <algorithm> <filesystem> <functional> <map> <memory>
   <span> <string> <vector>)
+# Eight files are compiled as one: templates are then made once for all of them. Every file has its
+# own namespace, mcnb::NAME_test.
+set_target_properties(mcnb_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 # Under the sanitizers the tests' own code goes without the checks that take long to compile, and
 # without line numbers; the layers under test keep all of both. Linked last, to come after the
 # options that turn the checks on.

@@ -9,6 +9,8 @@
 
 namespace mcnb {
 
+inline constexpr int kInterrupted = 130;  // the exit code after Ctrl-C
+
 // Flags for the options of a table, as they were typed: --fit-steps for fit_steps. The table reads
 // and checks those that are not empty.
 void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,

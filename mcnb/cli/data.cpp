@@ -20,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterrupted = 130;
-
 struct DataFlags {
   std::string name;
   std::string data;

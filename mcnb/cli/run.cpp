@@ -27,8 +27,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterrupted = 130;
-
 // The flags as they were typed; the option tables read and check them.
 struct RunFlags {
   std::string environment = "synthetic";

@@ -10,7 +10,7 @@
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::club_test {
 namespace {
 
 using cases::Arrival;
@@ -312,4 +312,4 @@ TEST(Club, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::club_test

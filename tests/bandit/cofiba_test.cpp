@@ -9,7 +9,7 @@
 #include "tests/bandit/comparison.h"
 #include "tests/bandit/plain_user_graph.h"
 
-namespace mcnb {
+namespace mcnb::cofiba_test {
 namespace {
 
 using cases::Arrival;
@@ -516,4 +516,4 @@ TEST(Cofiba, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::cofiba_test

@@ -7,7 +7,7 @@
 
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::confidence_matrix_test {
 namespace {
 
 // A network and its gradients at points that all have the same number of features.
@@ -147,4 +147,4 @@ TEST(ConfidenceMatrix, RefusesAStateThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::confidence_matrix_test

@@ -9,7 +9,7 @@
 #include "mcnb/base/random.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::cut_graph_test {
 namespace {
 
 using plain::expect_error;
@@ -323,4 +323,4 @@ TEST(CutGraph, StatesThatNoGraphWouldHaveSavedAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::cut_graph_test

@@ -3,7 +3,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/textbook_neural.h"
 
-namespace mcnb {
+namespace mcnb::epsilon_greedy_test {
 namespace {
 
 using cases::OwnRound;
@@ -140,4 +140,4 @@ TEST(EpsilonGreedy, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::epsilon_greedy_test

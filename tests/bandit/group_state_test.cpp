@@ -8,7 +8,7 @@
 
 #include "tests/bandit/group_world.h"
 
-namespace mcnb {
+namespace mcnb::group_state_test {
 namespace {
 
 using cases::PlainState;
@@ -275,4 +275,4 @@ TEST(GroupState, RefusesStatesThatNoneCouldHaveSaved) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::group_state_test

@@ -8,7 +8,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::history_test {
 namespace {
 
 using plain::expect_error;
@@ -337,4 +337,4 @@ TEST(Histories, SayWhereAnEventIs) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::history_test

@@ -7,7 +7,7 @@
 #include "mcnb/numeric/kmeans.h"
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::item_table_test {
 namespace {
 
 using plain::expect_error;
@@ -230,4 +230,4 @@ TEST(ItemTable, StatesThatNoTableWouldHaveSavedAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::item_table_test

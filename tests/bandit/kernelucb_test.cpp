@@ -5,7 +5,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::kernelucb_test {
 namespace {
 
 using cases::OwnRound;
@@ -320,4 +320,4 @@ TEST(KernelUcb, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::kernelucb_test

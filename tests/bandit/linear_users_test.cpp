@@ -8,7 +8,7 @@
 
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::linear_users_test {
 namespace {
 
 using plain::expect_error;
@@ -286,4 +286,4 @@ TEST(LinearState, WidthsAndScalesAreThoseOfTheFormulas) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::linear_users_test

@@ -8,7 +8,7 @@
 
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::linucb_test {
 namespace {
 
 using cases::OwnRound;
@@ -230,4 +230,4 @@ TEST(LinUcb, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::linucb_test

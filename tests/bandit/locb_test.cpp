@@ -6,7 +6,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/group_world.h"
 
-namespace mcnb {
+namespace mcnb::locb_test {
 namespace {
 
 using cases::GroupWorld;
@@ -420,4 +420,4 @@ TEST(Locb, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::locb_test

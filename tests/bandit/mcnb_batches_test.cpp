@@ -5,7 +5,7 @@
 #include "mcnb/bandit/mcnb.h"
 #include "tests/bandit/mcnb_cases.h"
 
-namespace mcnb {
+namespace mcnb::mcnb_batches_test {
 namespace {
 
 using cases::lively;
@@ -117,4 +117,4 @@ TEST(McnbBatches, AForgottenUserIsAsNewAndTheOthersStayAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::mcnb_batches_test

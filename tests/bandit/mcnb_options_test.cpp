@@ -6,7 +6,7 @@
 #include "mcnb/bandit/mcnb.h"
 #include "tests/bandit/mcnb_cases.h"
 
-namespace mcnb {
+namespace mcnb::mcnb_options_test {
 namespace {
 
 using cases::with;
@@ -170,4 +170,4 @@ TEST(McnbOptions, HelpTellsOfEveryOption) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::mcnb_options_test

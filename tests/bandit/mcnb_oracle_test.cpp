@@ -12,7 +12,7 @@
 #include "tests/bandit/mcnb_cases.h"
 #include "tests/bandit/textbook_mcnb.h"
 
-namespace mcnb {
+namespace mcnb::mcnb_oracle_test {
 namespace {
 
 using cases::lively;
@@ -415,4 +415,4 @@ TEST(McnbOracle, ReplayOfClusterFeedback) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::mcnb_oracle_test

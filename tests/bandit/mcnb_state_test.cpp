@@ -7,7 +7,7 @@
 #include "mcnb/bandit/mcnb.h"
 #include "tests/bandit/mcnb_cases.h"
 
-namespace mcnb {
+namespace mcnb::mcnb_state_test {
 namespace {
 
 using cases::Arrival;
@@ -338,4 +338,4 @@ TEST_F(McnbRefuses, FeaturesTooLargeForTheNetwork) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::mcnb_state_test

@@ -10,7 +10,7 @@
 #include "mcnb/numeric/kmeans.h"
 #include "tests/bandit/mcnb_cases.h"
 
-namespace mcnb {
+namespace mcnb::mcnb_test {
 namespace {
 
 using cases::Arrival;
@@ -396,4 +396,4 @@ TEST(Mcnb, EndlessFeedbackNeedsNoMoreMemoryWithAHistoryLimit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::mcnb_test

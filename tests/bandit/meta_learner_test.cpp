@@ -6,7 +6,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::meta_learner_test {
 namespace {
 
 using plain::OwnFeatures;
@@ -186,4 +186,4 @@ TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::meta_learner_test

@@ -3,7 +3,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/textbook_neural.h"
 
-namespace mcnb {
+namespace mcnb::neuau_test {
 namespace {
 
 using cases::OwnRound;
@@ -146,4 +146,4 @@ TEST(NeuAu, RefusesBlocksItWasNotMadeFor) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::neuau_test

@@ -7,7 +7,7 @@
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/bandit/textbook_neural.h"
 
-namespace mcnb {
+namespace mcnb::neural_linear_test {
 namespace {
 
 using cases::OwnRound;
@@ -379,4 +379,4 @@ TEST(NeuralLinear, RefusesFeaturesTooLargeForTheNetwork) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::neural_linear_test

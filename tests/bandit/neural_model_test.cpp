@@ -4,7 +4,7 @@
 
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::neural_model_test {
 namespace {
 
 using cases::World;
@@ -181,4 +181,4 @@ TEST(NeuralModel, RefusesAStateOfAnotherNetwork) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::neural_model_test

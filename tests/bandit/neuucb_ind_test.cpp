@@ -4,7 +4,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/textbook_neural.h"
 
-namespace mcnb {
+namespace mcnb::neuucb_ind_test {
 namespace {
 
 using cases::OwnRound;
@@ -267,4 +267,4 @@ TEST(NeuUcbInd, RefusesStatesThatDoNotFitTogether) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::neuucb_ind_test

@@ -4,7 +4,7 @@
 
 #include "tests/bandit/textbook_neural.h"
 
-namespace mcnb {
+namespace mcnb::neuucb_test {
 namespace {
 
 using cases::OwnRound;
@@ -223,4 +223,4 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::neuucb_test

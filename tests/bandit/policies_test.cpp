@@ -8,7 +8,7 @@
 #include "tests/bandit/policy_cases.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::policies_test {
 namespace {
 
 using cases::Arrival;
@@ -414,4 +414,4 @@ TEST(PolicyFiles, ThatAreDamagedOrMissingAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::policies_test

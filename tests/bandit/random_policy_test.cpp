@@ -4,7 +4,7 @@
 
 #include "tests/bandit/policy_cases.h"
 
-namespace mcnb {
+namespace mcnb::random_policy_test {
 namespace {
 
 using cases::World;
@@ -56,4 +56,4 @@ TEST(RandomPolicy, HasNoOptions) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::random_policy_test

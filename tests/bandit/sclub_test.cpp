@@ -8,7 +8,7 @@
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/group_world.h"
 
-namespace mcnb {
+namespace mcnb::sclub_test {
 namespace {
 
 using cases::GroupWorld;
@@ -494,4 +494,4 @@ TEST(Sclub, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::sclub_test

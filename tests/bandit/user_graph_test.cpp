@@ -10,7 +10,7 @@
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::user_graph_test {
 namespace {
 
 using plain::expect_error;
@@ -278,4 +278,4 @@ TEST(UserGraph, ARandomOneWithImpossibleListsIsRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::user_graph_test

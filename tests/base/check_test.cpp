@@ -12,7 +12,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/ids.h"
 
-namespace mcnb {
+namespace mcnb::check_test {
 namespace {
 
 TEST(Check, AClaimThatHoldsChangesNothing) {
@@ -85,4 +85,4 @@ TEST(Ids, IndexIsThePlainNumber) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::check_test

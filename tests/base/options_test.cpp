@@ -7,7 +7,7 @@
 
 #include "mcnb/base/error.h"
 
-namespace mcnb {
+namespace mcnb::options_test {
 namespace {
 
 enum class Colour { kRed, kBlue };
@@ -197,4 +197,4 @@ TEST(Options, OfAStructInsideHaveTheStandardsOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::options_test

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <set>
 
-namespace mcnb {
+namespace mcnb::random_test {
 namespace {
 
 // The numbers are fixed by their addresses, so no test here passes or fails by luck.
@@ -498,4 +498,4 @@ TEST(Stream, IsNeverRenumbered) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::random_test

@@ -23,7 +23,7 @@
 #include "mcnb/base/random.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::state_file_test {
 namespace {
 
 constexpr std::size_t kFrameBytes = std::size_t{1} << 20;
@@ -553,4 +553,4 @@ TEST_F(StateFileOnDisk, AReaderThatStopsEarlyIsRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::state_file_test

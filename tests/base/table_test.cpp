@@ -13,7 +13,7 @@
 #include "mcnb/base/random.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::table_test {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -216,4 +216,4 @@ TEST_F(TextFileDeathTest, ADiskThatFillsUpLeavesTheOldText) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::table_test

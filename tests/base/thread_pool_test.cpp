@@ -22,7 +22,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 
-namespace mcnb {
+namespace mcnb::thread_pool_test {
 namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
@@ -340,4 +340,4 @@ TEST(ThreadPoolDeathTest, ThreadsThatTheSystemRefusesAreAnErrorNotACrash) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::thread_pool_test

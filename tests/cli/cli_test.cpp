@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::cli_test {
 namespace {
 
 constexpr int kSuccess = 0;
@@ -216,4 +216,4 @@ TEST(Cli, AResultThatCannotBeWrittenIsAFailureNamingTheFile) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::cli_test

@@ -8,7 +8,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::data_test {
 namespace {
 
 ProgramOutcome run_program(std::vector<std::string> arguments, const TemporaryFolder& cache) {
@@ -298,4 +298,4 @@ TEST(Data, YourOwnFilesArePlayed) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::data_test

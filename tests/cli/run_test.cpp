@@ -13,7 +13,7 @@
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::run_test {
 namespace {
 
 constexpr int kInterrupted = 130;
@@ -246,4 +246,4 @@ TEST(Run, ThePageOfPoliciesIsWhatTheProgramSays) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::run_test

@@ -10,7 +10,7 @@
 #include "tests/numeric/plain_network.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::catalogue_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ TEST(Catalogue, RealFilesAreReadAndCounted) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::catalogue_test

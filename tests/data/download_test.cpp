@@ -9,7 +9,7 @@
 #include "tests/numeric/plain_network.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::download_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -306,4 +306,4 @@ TEST_F(Downloads, ADataSetThatNeedsAPersonSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::download_test

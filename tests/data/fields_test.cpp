@@ -8,7 +8,7 @@
 
 #include "mcnb/base/random.h"
 
-namespace mcnb {
+namespace mcnb::fields_test {
 namespace {
 
 using Fields = std::vector<std::string>;
@@ -159,4 +159,4 @@ TEST(Text, IsShownShortAndPrintable) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::fields_test

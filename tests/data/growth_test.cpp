@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-namespace mcnb {
+namespace mcnb::growth_test {
 namespace {
 
 constexpr std::size_t kExpected = 1000;
@@ -48,4 +48,4 @@ TEST(Growth, AGuessThatIsAlwaysTooSmallMovesAColumnSeldomToo) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::growth_test

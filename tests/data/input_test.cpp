@@ -3,7 +3,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::input_test {
 namespace {
 
 std::string all_of(const Input& input, std::size_t step = 1000) {
@@ -94,4 +94,4 @@ TEST(Input, FilesThatCannotBeReadAreTheSystemsFault) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::input_test

@@ -7,7 +7,7 @@
 #include "mcnb/data/reduction.h"
 #include "tests/data/rating_cases.h"
 
-namespace mcnb {
+namespace mcnb::judgements_test {
 namespace {
 
 using PairSet = std::set<std::pair<std::uint32_t, std::uint32_t>>;
@@ -184,4 +184,4 @@ TEST(Judgements, AHalfIsExactlyOneAndEveryRowIsAsLikely) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::judgements_test

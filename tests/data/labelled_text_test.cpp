@@ -4,7 +4,7 @@
 #include "tests/data/data_files.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::labelled_text_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -152,4 +152,4 @@ TEST(LabelledCsv, ThreadsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::labelled_text_test

@@ -8,7 +8,7 @@
 
 #include "mcnb/base/random.h"
 
-namespace mcnb {
+namespace mcnb::names_test {
 namespace {
 
 TEST(WholeNumber, IsReadOnlyWhereTheTextCanBeMadeFromItAgain) {
@@ -136,4 +136,4 @@ TEST(NameTable, IsAsNewOnceCleared) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::names_test

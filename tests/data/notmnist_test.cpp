@@ -3,7 +3,7 @@
 #include "tests/data/data_files.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::notmnist_test {
 namespace {
 
 constexpr std::uint32_t kSide = 28;
@@ -108,4 +108,4 @@ TEST(Picture, EveryPixelComesBack) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::notmnist_test

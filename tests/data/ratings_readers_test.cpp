@@ -9,7 +9,7 @@
 #include "tests/data/data_files.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::ratings_readers_test {
 namespace {
 
 struct Row {
@@ -274,4 +274,4 @@ TEST(ReadReport, SaysWhatWasLeftOut) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::ratings_readers_test

@@ -6,7 +6,7 @@
 #include "mcnb/data/samples_readers.h"
 #include "tests/data/data_files.h"
 
-namespace mcnb {
+namespace mcnb::real_data_test {
 namespace {
 
 ThreadPool& threads() {
@@ -147,4 +147,4 @@ TEST(RealData, Mushroom) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::real_data_test

@@ -8,7 +8,7 @@
 #include "tests/data/rating_cases.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::recommendation_data_test {
 namespace {
 
 using Eigen::Index;
@@ -358,4 +358,4 @@ TEST_F(PreparedFile, IsRefusedWhereItsPartsDoNotFit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::recommendation_data_test

@@ -8,7 +8,7 @@
 #include "mcnb/base/random.h"
 #include "tests/data/data_files.h"
 
-namespace mcnb {
+namespace mcnb::samples_readers_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -368,4 +368,4 @@ TEST(Npy, WrongNumbersAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::samples_readers_test

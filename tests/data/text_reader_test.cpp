@@ -4,7 +4,7 @@
 
 #include "tests/data/data_files.h"
 
-namespace mcnb {
+namespace mcnb::text_reader_test {
 namespace {
 
 // Keeps lines; refuses "bad", leaves out what starts with '#'.
@@ -160,4 +160,4 @@ TEST(TextReader, NothingFollowsTheLastLine) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::text_reader_test

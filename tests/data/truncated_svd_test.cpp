@@ -7,7 +7,7 @@
 
 #include "mcnb/base/random.h"
 
-namespace mcnb {
+namespace mcnb::truncated_svd_test {
 namespace {
 
 using Eigen::MatrixXd;
@@ -160,4 +160,4 @@ TEST(TruncatedSvd, ThreadsChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::truncated_svd_test

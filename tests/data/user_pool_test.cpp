@@ -6,7 +6,7 @@
 #include "tests/data/rating_cases.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::user_pool_test {
 namespace {
 
 RecommendationData some_data() {
@@ -153,4 +153,4 @@ TEST(UserPool, AFileGivesBackEveryBitOrIsRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::user_pool_test

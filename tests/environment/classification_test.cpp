@@ -6,7 +6,7 @@
 #include "mcnb/bandit/policies.h"
 #include "tests/data/rating_cases.h"
 
-namespace mcnb {
+namespace mcnb::classification_test {
 namespace {
 
 // `count` samples of `dimension` numbers; class k % classes, unless `unused` says there is none.
@@ -244,4 +244,4 @@ TEST(ClassificationWorld, RefusesSetsThatDoNotGoTogether) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::classification_test

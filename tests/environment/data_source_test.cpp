@@ -6,7 +6,7 @@
 #include "tests/data/rating_cases.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::data_source_test {
 namespace {
 
 class DataSourceTest : public ::testing::Test {
@@ -168,4 +168,4 @@ TEST_F(DataSourceTest, LinksAreTakenForLinks) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::data_source_test

@@ -9,7 +9,7 @@
 #include "tests/data/data_files.h"
 #include "tests/data/rating_cases.h"
 
-namespace mcnb {
+namespace mcnb::real_worlds_test {
 namespace {
 
 using std::filesystem::path;
@@ -192,4 +192,4 @@ TEST(RealWorlds, OtherClasses) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::real_worlds_test

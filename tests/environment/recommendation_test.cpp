@@ -7,7 +7,7 @@
 #include "mcnb/bandit/policies.h"
 #include "tests/data/rating_cases.h"
 
-namespace mcnb {
+namespace mcnb::recommendation_test {
 namespace {
 
 struct Case {
@@ -275,4 +275,4 @@ TEST(RecommendationWorld, RefusesOptionsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::recommendation_test

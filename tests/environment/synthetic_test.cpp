@@ -11,7 +11,7 @@
 #include "mcnb/environment/environments.h"
 #include "mcnb/numeric/ridge.h"
 
-namespace mcnb {
+namespace mcnb::synthetic_test {
 namespace {
 
 constexpr RewardShape kShapes[] = {RewardShape::kLinear, RewardShape::kCosine,
@@ -407,4 +407,4 @@ TEST(Environments, AreMadeByNameWithOptionsAsText) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::synthetic_test

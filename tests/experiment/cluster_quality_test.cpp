@@ -7,7 +7,7 @@
 
 #include "mcnb/base/random.h"
 
-namespace mcnb {
+namespace mcnb::cluster_quality_test {
 namespace {
 
 std::vector<UserId> members(const std::vector<bool>& in) {
@@ -76,4 +76,4 @@ TEST(ClusterQuality, OfSpecialSplits) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::cluster_quality_test

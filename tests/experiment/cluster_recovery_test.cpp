@@ -4,7 +4,7 @@
 #include "mcnb/environment/synthetic.h"
 #include "mcnb/experiment/cluster_quality.h"
 
-namespace mcnb {
+namespace mcnb::cluster_recovery_test {
 namespace {
 
 // The mean over all users: how well the cluster that the policy gives a user is the true one.
@@ -83,4 +83,4 @@ TEST(ClusterRecovery, ClubFindsThemWithoutTheConstantFeatureToo) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::cluster_recovery_test

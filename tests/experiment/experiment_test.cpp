@@ -10,7 +10,7 @@
 #include "mcnb/experiment/contestants.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::experiment_test {
 namespace {
 
 Experiment small_experiment(std::uint64_t seeds, std::uint64_t threads = 1) {
@@ -187,4 +187,4 @@ TEST(Experiment, RefusesOptionsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::experiment_test

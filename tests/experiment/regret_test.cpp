@@ -10,7 +10,7 @@
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/runner.h"
 
-namespace mcnb {
+namespace mcnb::regret_test {
 namespace {
 
 TEST(Regret, OfMcnbIsLessThanOfRandomChoiceAndOfOneLinearModelForAll) {
@@ -32,4 +32,4 @@ TEST(Regret, OfMcnbIsLessThanOfRandomChoiceAndOfOneLinearModelForAll) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::regret_test

@@ -9,7 +9,7 @@
 #include "mcnb/experiment/plot.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::report_test {
 namespace {
 
 Experiment two_policies() {
@@ -118,4 +118,4 @@ TEST(Plot, DrawsOneSeedWithoutClustersToo) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::report_test

@@ -10,7 +10,7 @@
 #include "mcnb/environment/synthetic.h"
 #include "mcnb/experiment/contestants.h"
 
-namespace mcnb {
+namespace mcnb::runner_test {
 namespace {
 
 // Chooses arms by a rule of its own and writes down what it is told.
@@ -162,4 +162,4 @@ TEST(Contestants, AreReadFromAList) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::runner_test

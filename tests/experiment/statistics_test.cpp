@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace mcnb {
+namespace mcnb::statistics_test {
 namespace {
 
 TEST(Statistics, MeanAndDeviation) {
@@ -85,4 +85,4 @@ TEST(Statistics, PairedComparisonOfEqualAndOfFewPairs) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::statistics_test

@@ -8,7 +8,7 @@
 #include "mcnb/numeric/kernels.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::adaptation_kernels_test {
 namespace {
 
 using plain::OwnFeatures;
@@ -345,4 +345,4 @@ TEST(AdaptationKernels, AvxTargetsAgreeBitForBit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::adaptation_kernels_test

@@ -5,7 +5,7 @@
 #include "mcnb/numeric/network.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::gradient_test {
 namespace {
 
 using plain::OwnFeatures;
@@ -227,4 +227,4 @@ TEST(GradientDistance, IsTheSameInBothDirections) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::gradient_test

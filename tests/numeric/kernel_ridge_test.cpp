@@ -7,7 +7,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::kernel_ridge_test {
 namespace {
 
 using plain::expect_error;
@@ -269,4 +269,4 @@ TEST(KernelRidge, RefusesStatesThatNoneCouldHaveSaved) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::kernel_ridge_test

@@ -10,7 +10,7 @@
 #include "mcnb/base/error.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::kernels_test {
 namespace {
 
 using plain::OwnFeatures;
@@ -456,4 +456,4 @@ TEST(Kernels, UnknownTargetsAreRefusedAndChangeNothing) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::kernels_test

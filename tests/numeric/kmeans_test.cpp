@@ -9,7 +9,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::kmeans_test {
 namespace {
 
 using plain::expect_error;
@@ -293,4 +293,4 @@ TEST(KMeans, RefusesWhatItCannotGroup) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::kmeans_test

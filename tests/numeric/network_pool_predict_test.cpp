@@ -3,7 +3,7 @@
 #include "mcnb/numeric/network_pool.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::network_pool_predict_test {
 namespace {
 
 using plain::OwnFeatures;
@@ -269,4 +269,4 @@ TEST(NetworkPoolPredict, AvxTargetsAgreeBitForBit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::network_pool_predict_test

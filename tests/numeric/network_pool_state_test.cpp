@@ -7,7 +7,7 @@
 #include "tests/numeric/plain_network.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::network_pool_state_test {
 namespace {
 
 using plain::expect_error;
@@ -306,4 +306,4 @@ TEST(NetworkPoolState, AHugeCountOfUsersIsRefusedWithoutHugeMemory) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::network_pool_state_test

@@ -8,7 +8,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::network_pool_test {
 namespace {
 
 using plain::expect_error;
@@ -399,4 +399,4 @@ TEST(NetworkPoolDeathTest, UsersOfAStepOutOfOrderAreABug) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::network_pool_test

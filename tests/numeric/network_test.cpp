@@ -9,7 +9,7 @@
 #include "mcnb/base/error.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::network_test {
 namespace {
 
 using plain::expect_error;
@@ -262,4 +262,4 @@ TEST(RandomNetwork, DependsOnSeedAndNumberOnly) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::network_test

@@ -10,7 +10,7 @@
 #include "mcnb/numeric/ridge_kernels.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::ridge_test {
 namespace {
 
 using plain::expect_error;
@@ -563,4 +563,4 @@ TEST(Ridge, EveryProcessorWithFusedMultiplicationAgreesOnEveryBit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::ridge_test

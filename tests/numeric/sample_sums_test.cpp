@@ -7,7 +7,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::sample_sums_test {
 namespace {
 
 constexpr std::size_t kDimension = 6;
@@ -220,4 +220,4 @@ TEST(SampleSums, AreSavedToTheBitAndRefusedWhereTheyDoNotFit) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::sample_sums_test

@@ -10,7 +10,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::slab_test {
 namespace {
 
 using plain::expect_error;
@@ -105,4 +105,4 @@ TEST(SlabDeathTest, WhereTheSystemRefusesIsALimitAndNothingIsLost) {
 #endif
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::slab_test

@@ -8,7 +8,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::symmetric_matrix_test {
 namespace {
 
 using kernels::BlockRun;
@@ -236,4 +236,4 @@ TEST(MatrixKernels, WeighAndShrinkLikePlainLoops) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::symmetric_matrix_test

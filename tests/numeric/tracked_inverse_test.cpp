@@ -7,7 +7,7 @@
 
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::tracked_inverse_test {
 namespace {
 
 using kernels::BlockRun;
@@ -146,4 +146,4 @@ TEST(TrackedInverse, RefusesAStateOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::tracked_inverse_test

@@ -8,7 +8,7 @@
 #include "mcnb/numeric/network_pool.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::training_test {
 namespace {
 
 using plain::expect_error;
@@ -405,4 +405,4 @@ TEST(NetworkPoolTrain, OnNothingLeavesTheUserShared) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::training_test

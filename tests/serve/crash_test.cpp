@@ -14,7 +14,7 @@
 #include "mcnb/serve/server.h"
 #include "tests/serve/serving.h"
 
-namespace mcnb {
+namespace mcnb::crash_test {
 namespace {
 
 using nlohmann::json;
@@ -170,4 +170,4 @@ TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::crash_test

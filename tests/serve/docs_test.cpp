@@ -6,7 +6,7 @@
 
 #include "tests/serve/serving.h"
 
-namespace mcnb {
+namespace mcnb::docs_test {
 namespace {
 
 using nlohmann::json;
@@ -145,4 +145,4 @@ TEST(Docs, TheExampleClientLearnsWhatItsUsersLike) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::docs_test

@@ -12,7 +12,7 @@
 #include "tests/serve/model_cases.h"
 #include "tests/temporary_folder.h"
 
-namespace mcnb {
+namespace mcnb::engine_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -518,4 +518,4 @@ TEST(Engine, AFullQueueTakesNothingMore) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::engine_test

@@ -10,7 +10,7 @@
 #include "mcnb/serve/exploration.h"
 #include "tests/serve/model_cases.h"
 
-namespace mcnb {
+namespace mcnb::exploration_test {
 namespace {
 
 TEST(Exploration, TheFloorGivesEveryEligibleActionItsShare) {
@@ -70,4 +70,4 @@ TEST(Exploration, EventsSurviveTheirBytesAndDamageIsRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::exploration_test

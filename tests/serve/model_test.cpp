@@ -7,7 +7,7 @@
 #include "mcnb/base/error.h"
 #include "tests/serve/model_cases.h"
 
-namespace mcnb {
+namespace mcnb::model_test {
 namespace {
 
 using cases::Ledger;
@@ -291,4 +291,4 @@ TEST(Model, EventsThatNoSoundLogHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::model_test

@@ -9,7 +9,7 @@
 #include "mcnb/serve/features.h"
 #include "mcnb/serve/protocol.h"
 
-namespace mcnb {
+namespace mcnb::protocol_test {
 namespace {
 
 using nlohmann::json;
@@ -222,4 +222,4 @@ TEST(Protocol, ErrorsAreJsonWithCodeMessageAndField) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::protocol_test

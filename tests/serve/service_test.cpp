@@ -11,7 +11,7 @@
 #include "mcnb/serve/server.h"
 #include "tests/serve/serving.h"
 
-namespace mcnb {
+namespace mcnb::service_test {
 namespace {
 
 using nlohmann::json;
@@ -355,4 +355,4 @@ TEST(Service, ANewKeyIsShownOnceAndStoredAsAHash) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::service_test

@@ -13,7 +13,7 @@
 #include "tests/cli/program.h"
 #include "tests/numeric/plain_network.h"
 
-namespace mcnb {
+namespace mcnb::theory_test {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
@@ -285,4 +285,4 @@ TEST(Theory, IsShownAndWritten) {
 }
 
 }  // namespace
-}  // namespace mcnb
+}  // namespace mcnb::theory_test

@@ -15,6 +15,8 @@ class Table {
   void add_row(std::vector<std::string> cells);
 
   std::size_t row_count() const { return rows_.size(); }
+  const std::vector<std::string>& headings() const { return headings_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 
   // Columns of numbers to the right, others to the left, a rule below the headings.
   std::string aligned() const;

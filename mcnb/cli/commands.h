@@ -30,6 +30,15 @@ void add_run_command(CLI::App& app);
 void add_help_commands(CLI::App& app);  // policies, environments
 void add_data_commands(CLI::App& app);  // data list, check, prepare, get
 void add_theory_command(CLI::App& app);
+void add_reproduce_commands(CLI::App& app);  // reproduce, report, results merge
+
+// The finished runs of an output folder.
+inline constexpr const char* kResultsFile = "results.sqlite";
+
+// Runs a plan of its own, as `mcnb reproduce` does the paper's.
+void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
+                   bool fresh);
+
 void add_serve_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 

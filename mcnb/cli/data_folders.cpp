@@ -43,19 +43,26 @@ std::vector<fs::path> data_roots(const std::string& flag) {
 
 fs::path prepared_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
 
-EnvironmentSpec read_environment(const std::string& name, const std::vector<std::string>& settings,
-                                 const std::string& data) {
-  EnvironmentSpec spec{.name = name, .options = {}, .data = nullptr};
+std::shared_ptr<DataSource> data_source(const std::string& data) {
+  return std::make_shared<DataSource>(
+      DataSource::Settings{.folders = data_roots(data), .prepared = prepared_folder()});
+}
+
+OptionValues read_settings(const std::vector<std::string>& settings) {
+  OptionValues values;
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
       refuse_option("set", "name=value", setting);
     }
-    spec.options[setting.substr(0, equals)] = setting.substr(equals + 1);
+    values[setting.substr(0, equals)] = setting.substr(equals + 1);
   }
-  spec.data = std::make_shared<DataSource>(
-      DataSource::Settings{.folders = data_roots(data), .prepared = prepared_folder()});
-  return spec;
+  return values;
+}
+
+EnvironmentSpec read_environment(const std::string& name, const std::vector<std::string>& settings,
+                                 const std::string& data) {
+  return {.name = name, .options = read_settings(settings), .data = data_source(data)};
 }
 
 }  // namespace mcnb

@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   mcnb::add_run_command(app);
   mcnb::add_help_commands(app);
   mcnb::add_data_commands(app);
+  mcnb::add_reproduce_commands(app);
   mcnb::add_theory_command(app);
   mcnb::add_serve_command(app);
   mcnb::add_bench_command(app);

@@ -1,16 +1,11 @@
 #include "mcnb/experiment/cell_store.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
-#include <algorithm>
-#include <cctype>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/experiment/contestants.h"
 
 namespace mcnb {
 namespace {
@@ -18,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 2;
+constexpr std::int64_t kApplication = 1296256578;  // "MCNB"
 
 Json to_json(const CellResult& result) {
   Json curve{{"round", Json::array()}, {"regret", Json::array()}};
@@ -79,7 +75,8 @@ std::string cell_key(const Cell& cell, const std::string& program) {
               {"environment_options", all_options(cell.environment)},
               {"environment_sources", source_text(cell.environment)},
               {"policy", cell.policy.name},
-              {"policy_options", cell.policy.options},
+              {"policy_options",
+               cell.policy.name == kOracle ? OptionValues() : resolved_options(cell.policy)},
               {"seed", cell.seed},
               {"rounds", cell.rounds}}
       .dump();
@@ -95,45 +92,77 @@ CellResult result_from_json(const std::string& text) {
   }
 }
 
-CellStore::CellStore(std::filesystem::path folder, std::string program)
-    : folder_(std::move(folder)), program_(std::move(program)) {
-  const std::filesystem::path probe = folder_ / "probe";
-  write_text_file(probe, "");
-  std::error_code ignored;
-  std::filesystem::remove(probe, ignored);
-}
-
-std::filesystem::path CellStore::path_of(const Cell& cell) const {
-  const std::string key = cell_key(cell, program_);
-  std::string name = cell.policy.name;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return folder_ / fmt::format("{}-seed{}-{:016x}.json", name, cell.seed,
-                               XXH3_64bits(key.data(), key.size()));
+CellStore::CellStore(const std::filesystem::path& path, std::string program)
+    : path_(path), program_(std::move(program)) {
+  std::error_code failed;
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path(), failed);
+  }
+  if (failed) {
+    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot make the folder: {}",
+                                                path.parent_path().string(), failed.message()));
+  }
+  database_ = std::make_unique<Database>(path, Database::Access::kCreate);
+  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+  const std::int64_t kind = database_->number("PRAGMA application_id");
+  if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
+    database_->run(
+        "BEGIN IMMEDIATE;"
+        "CREATE TABLE IF NOT EXISTS cells(key TEXT PRIMARY KEY, environment TEXT, policy TEXT,"
+        " seed INTEGER, rounds INTEGER, result TEXT) WITHOUT ROWID;"
+        "PRAGMA application_id = 1296256578;"
+        "COMMIT");
+  } else if (kind != kApplication) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: expected results of mcnb, found another database", path.string()));
+  }
+  // A file that can only be read would fail after the first cell, not before.
+  database_->run("BEGIN IMMEDIATE; ROLLBACK");
 }
 
 std::optional<CellResult> CellStore::find(const Cell& cell) const {
-  std::ifstream file(path_of(cell), std::ios::binary);
-  if (!file) {
+  const std::string key = cell_key(cell, program_);
+  const std::lock_guard lock(mutex_);
+  Statement statement(*database_, "SELECT result FROM cells WHERE key = ?1");
+  if (!statement.bind(1, std::string_view(key)).next()) {
     return std::nullopt;
   }
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  try {
-    const Json json = Json::parse(text);
-    if (json.at("key") != cell_key(cell, program_)) {
-      return std::nullopt;
-    }
-    CellResult result = from_json(json.at("result"));
-    result.policy = cell.policy.label;  // the same options may have been written differently
-    return result;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
+  CellResult result = result_from_json(std::string(statement.bytes(0)));
+  result.policy = cell.policy.label;  // the same options may have been written differently
+  return result;
 }
 
 void CellStore::save(const Cell& cell, const CellResult& result) const {
-  const Json json{{"key", cell_key(cell, program_)}, {"result", to_json(result)}};
-  write_text_file(path_of(cell), json.dump() + "\n");
+  const std::string key = cell_key(cell, program_);
+  const std::string text = result_to_json(result);
+  const std::lock_guard lock(mutex_);
+  Statement(*database_, "INSERT OR REPLACE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)")
+      .bind(1, std::string_view(key))
+      .bind(2, std::string_view(cell.environment.name))
+      .bind(3, std::string_view(cell.policy.label))
+      .bind(4, static_cast<std::int64_t>(cell.seed))
+      .bind(5, static_cast<std::int64_t>(cell.rounds))
+      .bind(6, std::string_view(text))
+      .finish();
+}
+
+std::size_t CellStore::merge(const std::filesystem::path& other) const {
+  if (!std::filesystem::exists(other)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", other.string()));
+  }
+  const CellStore from(other, program_);
+  const std::lock_guard lock(mutex_);
+  const std::string name = other.string();
+  Statement(*database_, "ATTACH ?1 AS other").bind(1, std::string_view(name)).finish();
+  const std::int64_t before = database_->number("SELECT count(*) FROM cells");
+  database_->run("INSERT OR IGNORE INTO cells SELECT * FROM other.cells");
+  database_->run("DETACH other");
+  return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
+}
+
+std::size_t CellStore::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells"));
 }
 
 }  // namespace mcnb

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
+#include "mcnb/data/sqlite.h"
 #include "mcnb/experiment/runner.h"
 
 namespace mcnb {
@@ -17,24 +20,36 @@ std::string result_to_json(const CellResult& result);
 // Throws Error (kCorrupt) for text that result_to_json did not write.
 CellResult result_from_json(const std::string& text);
 
-// Finished cells in a folder, one file each, so that an interrupted experiment goes on where it was
-// and a larger one reuses the smaller. Different cells may be saved at the same time.
+// Finished cells in one SQLite file, so that an interrupted experiment goes on where it was, a
+// larger one reuses the smaller, and several machines can share the work. May be used from many
+// threads, and the file by several programs at once.
 class CellStore {
  public:
-  // Makes the folder. Throws Error (kSystem) where it cannot be written to.
-  CellStore(std::filesystem::path folder, std::string program);
+  // `program` stands for the code that computes cells: results of another are not found. Makes the
+  // file, and its folder, where need be. Throws Error: kSystem where it cannot be written to,
+  // kCorrupt where it is no such file.
+  CellStore(const std::filesystem::path& path, std::string program);
 
-  // The result of exactly this cell, computed by this program. Damaged files count as none.
+  // The result of exactly this cell, computed by this program.
   std::optional<CellResult> find(const Cell& cell) const;
 
-  // Either the whole file is there afterwards or nothing. Throws Error (kSystem).
+  // Either the whole result is on disk afterwards or nothing. Throws Error (kSystem).
   void save(const Cell& cell, const CellResult& result) const;
 
-  std::filesystem::path path_of(const Cell& cell) const;
+  // Adds the cells of another such file that this one has not; says how many. Throws as the
+  // constructor does.
+  std::size_t merge(const std::filesystem::path& other) const;
+
+  // Cells in the file, of whatever program.
+  std::size_t size() const;
+
+  const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path path_;
   std::string program_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<Database> database_;
 };
 
 }  // namespace mcnb

@@ -27,27 +27,45 @@ std::vector<Cell> cells_of(const Experiment& experiment) {
   return cells;
 }
 
-std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,
-                                       bool fresh, RunControl& control,
-                                       ExperimentProgress& progress) {
-  experiment_option_table().validate(experiment.options);
-  const std::vector<Cell> cells = cells_of(experiment);
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const char* expected = "PART/COUNT with PART from 1 to COUNT, like 2/5";
+  if (slash == std::string::npos) {
+    refuse_option("shard", expected, text);
+  }
+  const Shard shard{parse_count("shard", {1, 1e6}, text.substr(0, slash)),
+                    parse_count("shard", {1, 1e6}, text.substr(slash + 1))};
+  if (shard.part > shard.count) {
+    refuse_option("shard", expected, text);
+  }
+  return shard;
+}
+
+std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
+                                                 const CellStore& store,
+                                                 const CellRunOptions& options, RunControl& control,
+                                                 ExperimentProgress& progress) {
   std::vector<std::optional<CellResult>> results(cells.size());
   std::vector<std::size_t> missing;
+  std::size_t kept = 0;
+  std::uint64_t rounds = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!fresh) {
+    if (!options.fresh || options.stored_only) {
       results[i] = store.find(cells[i]);
     }
-    if (!results[i]) {
+    if (results[i]) {
+      ++kept;
+    } else if (!options.stored_only && i % options.shard.count + 1 == options.shard.part) {
       missing.push_back(i);
+      rounds += cells[i].rounds;
     }
   }
-  progress.cells_kept = cells.size() - missing.size();
-  progress.cells_done = cells.size() - missing.size();
-  progress.cells_total = cells.size();
-  progress.rounds_total = missing.size() * experiment.options.rounds;
+  progress.cells_kept += kept;
+  progress.cells_done += kept;
+  progress.cells_total += kept + missing.size();
+  progress.rounds_total += rounds;
 
-  ThreadPool threads(experiment.options.threads);
+  ThreadPool threads(options.threads);
   threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
     const std::size_t i = missing[begin];
     if (control.stop) {
@@ -64,9 +82,17 @@ std::vector<CellResult> run_experiment(const Experiment& experiment, const CellS
       throw;
     }
   });
+  return results;
+}
 
+std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,
+                                       bool fresh, RunControl& control,
+                                       ExperimentProgress& progress) {
+  experiment_option_table().validate(experiment.options);
   std::vector<CellResult> finished;
-  for (std::optional<CellResult>& result : results) {
+  for (std::optional<CellResult>& result :
+       run_cells(cells_of(experiment), store,
+                 {.threads = experiment.options.threads, .fresh = fresh}, control, progress)) {
     if (result) {
       finished.push_back(std::move(*result));
     }

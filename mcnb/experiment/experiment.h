@@ -39,10 +39,32 @@ struct ExperimentProgress {
   std::atomic<std::size_t> cells_done{0};  // kept or run
 };
 
-// Runs the cells that the store does not have (`fresh`: all of them) side by side, and saves each
-// as soon as it is finished. Returns the results in the order of cells_of; fewer of them, in the
-// same order, when it was stopped. Apart from the times, results do not depend on the number of
-// threads, nor on which cells were kept. Throws what a cell throws, after stopping the others.
+// Which part of the cells is run here: every count-th, beginning with number `part`, from 1.
+struct Shard {
+  std::uint64_t part = 1;
+  std::uint64_t count = 1;
+};
+// Reads "2/5". Throws Error (kUsage).
+Shard parse_shard(const std::string& text);
+
+struct CellRunOptions {
+  std::uint64_t threads = 0;
+  bool fresh = false;        // run again what the store has
+  bool stored_only = false;  // run nothing
+  Shard shard = {};
+};
+
+// Runs the cells that the store does not have side by side, and saves each as soon as it is
+// finished. The result of a cell is empty where it was not run: the run was stopped, or the cell
+// belongs to another shard. Apart from the times, results do not depend on the number of threads,
+// nor on which cells were kept. Throws what a cell throws, after stopping the others.
+std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
+                                                 const CellStore& store,
+                                                 const CellRunOptions& options, RunControl& control,
+                                                 ExperimentProgress& progress);
+
+// All cells of an experiment, in the order of cells_of; fewer of them, in the same order, when it
+// was stopped.
 std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,
                                        bool fresh, RunControl& control,
                                        ExperimentProgress& progress);

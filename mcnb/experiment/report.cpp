@@ -23,14 +23,6 @@ double mean_of(const std::vector<CellResult>& results, Value value) {
   return mean(values);
 }
 
-std::vector<double> regrets_of(const std::vector<CellResult>& results) {
-  std::vector<double> regrets;
-  for (const CellResult& result : results) {
-    regrets.push_back(result.regret);
-  }
-  return regrets;
-}
-
 // A single measurement is about one arm of one round: the mean over the last tenth says more.
 std::optional<ClusterQuality> final_quality(const std::vector<CellResult>& results) {
   ClusterQuality sum{0.0, 0.0, 0.0};
@@ -102,6 +94,14 @@ std::vector<CellResult> results_of(const std::vector<CellResult>& results,
   std::ranges::copy_if(results, std::back_inserter(found),
                        [&](const CellResult& result) { return result.policy == policy; });
   return found;
+}
+
+std::vector<double> regrets_of(const std::vector<CellResult>& results) {
+  std::vector<double> regrets;
+  for (const CellResult& result : results) {
+    regrets.push_back(result.regret);
+  }
+  return regrets;
 }
 
 std::vector<PolicySummary> summarise(const Experiment& experiment,

@@ -30,6 +30,8 @@ struct PolicySummary {
 std::vector<CellResult> results_of(const std::vector<CellResult>& results,
                                    const std::string& policy);
 
+std::vector<double> regrets_of(const std::vector<CellResult>& results);
+
 // In the order of the experiment. Requires the results of all its cells.
 std::vector<PolicySummary> summarise(const Experiment& experiment,
                                      const std::vector<CellResult>& results);

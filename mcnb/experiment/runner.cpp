@@ -39,6 +39,16 @@ void measure_quality(const Environment& environment, Policy& policy, const Arm& 
 
 }  // namespace
 
+PolicySetup setup_for(const Environment& environment, std::uint64_t seed, ThreadPool& threads) {
+  return {.inputs = environment.inputs(),
+          .users = environment.user_count(),
+          .seed = seed,
+          .threads = &threads,
+          .user_features = environment.user_features(),
+          .user_feature_count = environment.user_feature_count(),
+          .block_length = environment.block_length()};
+}
+
 std::optional<CellResult> play(Environment& environment, Policy& policy, std::uint64_t rounds,
                                RunControl& control) {
   check(rounds > 0, "a run has rounds");
@@ -82,13 +92,7 @@ std::optional<CellResult> play(Environment& environment, Policy& policy, std::ui
 std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) try {
   const std::unique_ptr<Environment> environment = make_environment(cell.environment, cell.seed);
   ThreadPool one_thread(1);
-  const PolicySetup setup{.inputs = environment->inputs(),
-                          .users = environment->user_count(),
-                          .seed = cell.seed,
-                          .threads = &one_thread,
-                          .user_features = environment->user_features(),
-                          .user_feature_count = environment->user_feature_count(),
-                          .block_length = environment->block_length()};
+  const PolicySetup setup = setup_for(*environment, cell.seed, one_thread);
   const std::unique_ptr<Policy> policy = make_experiment_policy(cell.policy, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, cell.rounds, control);
   if (result) {

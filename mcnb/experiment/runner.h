@@ -55,6 +55,10 @@ struct RunControl {
   std::atomic<std::uint64_t> rounds_done{0};
 };
 
+// What a policy has to know of the environment it plays in. The threads are borrowed, and so are
+// the users' features.
+PolicySetup setup_for(const Environment& environment, std::uint64_t seed, ThreadPool& threads);
+
 // Serves the policy the environment's start data, then lets it play. Fills everything but the label
 // and the seed. Nothing when it was stopped.
 std::optional<CellResult> play(Environment& environment, Policy& policy, std::uint64_t rounds,

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "mcnb/serve/events.h"
-#include "mcnb/serve/sqlite.h"
+#include "mcnb/data/sqlite.h"
 
 namespace mcnb {
 

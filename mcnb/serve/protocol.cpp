@@ -33,6 +33,9 @@ json::parser& own_parser() {
 }
 
 json::object parse_object(std::string_view body) {
+  if (body.empty()) {
+    refuse_request(400, "bad_json", "expected JSON in the body: it is empty");
+  }
   element root;
   const auto code = own_parser().parse(body.data(), body.size()).get(root);
   if (code == simdjson::DEPTH_ERROR) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "mcnb/base/error.h"
+#include "mcnb/data/sqlite.h"
 #include "mcnb/numeric/kernels.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
@@ -36,13 +38,16 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 }
 
 std::size_t cell_count(const std::filesystem::path& folder) {
-  std::size_t count = 0;
-  if (std::filesystem::exists(folder / "cells")) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder / "cells")) {
-      count += entry.path().extension() == ".json" ? 1 : 0;
-    }
+  const std::filesystem::path path = folder / "results.sqlite";
+  if (!std::filesystem::exists(path)) {
+    return 0;
   }
-  return count;
+  try {
+    Database database(path, Database::Access::kReadWrite);
+    return static_cast<std::size_t>(database.number("SELECT count(*) FROM cells"));
+  } catch (const Error&) {
+    return 0;  // the file has just been made
+  }
 }
 
 TEST(Run, WritesTableNumbersAndPicture) {

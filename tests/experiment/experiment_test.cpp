@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,7 +46,7 @@ std::vector<std::string> texts(std::vector<CellResult> results) {
 
 TEST(Experiment, RunsEveryPolicyWithEverySeed) {
   const TemporaryFolder folder;
-  const Ran ran = run(small_experiment(2), CellStore(folder / "cells", "a"));
+  const Ran ran = run(small_experiment(2), CellStore(folder / "cells.sqlite", "a"));
   ASSERT_EQ(ran.results.size(), 6U);
   const char* policies[] = {"linucb", "random", "oracle"};
   for (std::size_t i = 0; i < 6; ++i) {
@@ -58,14 +59,14 @@ TEST(Experiment, RunsEveryPolicyWithEverySeed) {
 
 TEST(Experiment, ThreadsDoNotChangeResults) {
   const TemporaryFolder folder;
-  const Ran one = run(small_experiment(3, 1), CellStore(folder / "one", "a"));
-  const Ran four = run(small_experiment(3, 4), CellStore(folder / "four", "a"));
+  const Ran one = run(small_experiment(3, 1), CellStore(folder / "one.sqlite", "a"));
+  const Ran four = run(small_experiment(3, 4), CellStore(folder / "four.sqlite", "a"));
   EXPECT_EQ(texts(one.results), texts(four.results));
 }
 
 TEST(Experiment, KeptCellsEqualFreshOnesBitForBit) {
   const TemporaryFolder folder;
-  const CellStore store(folder / "cells", "a");
+  const CellStore store(folder / "cells.sqlite", "a");
   run(small_experiment(2), store);
   const Ran resumed = run(small_experiment(4), store);
   EXPECT_EQ(resumed.kept, 6U);
@@ -82,7 +83,7 @@ TEST(Experiment, KeptCellsEqualFreshOnesBitForBit) {
 
 TEST(Experiment, GoesOnAfterAnInterruption) {
   const TemporaryFolder folder;
-  const CellStore store(folder / "cells", "a");
+  const CellStore store(folder / "cells.sqlite", "a");
   const Experiment experiment = small_experiment(40, 2);
   RunControl control;
   ExperimentProgress progress;
@@ -98,7 +99,8 @@ TEST(Experiment, GoesOnAfterAnInterruption) {
   const Ran whole = run(experiment, store);
   EXPECT_EQ(whole.kept, part.size());
   EXPECT_EQ(whole.results.size(), 120U);
-  EXPECT_EQ(texts(whole.results), texts(run(experiment, CellStore(folder / "other", "a")).results));
+  EXPECT_EQ(texts(whole.results),
+            texts(run(experiment, CellStore(folder / "other.sqlite", "a")).results));
 }
 
 TEST(Experiment, AStoppedExperimentRunsNothing) {
@@ -106,7 +108,7 @@ TEST(Experiment, AStoppedExperimentRunsNothing) {
   RunControl control;
   control.stop = true;
   ExperimentProgress progress;
-  const CellStore store(folder / "cells", "a");
+  const CellStore store(folder / "cells.sqlite", "a");
   EXPECT_TRUE(run_experiment(small_experiment(2), store, false, control, progress).empty());
 }
 
@@ -126,30 +128,93 @@ TEST(Experiment, EverythingThatMattersIsPartOfTheKey) {
   // Saying a default changes nothing.
   Cell same = cell;
   same.environment.options["arms"] = "10";
+  same.policy = parse_policies("linucb:users=all").front();
   EXPECT_EQ(cell_key(same, "a"), key);
 }
 
-TEST(CellStore, DamagedAndForeignFilesCountAsNone) {
-  const TemporaryFolder folder;
-  const CellStore store(folder / "cells", "a");
-  const Cell cell{{"synthetic", {}}, parse_policies("random").front(), 1, 50};
-  EXPECT_FALSE(store.find(cell).has_value());
+CellResult result_of(const Cell& cell) {
   RunControl control;
-  const CellResult result = *run_cell(cell, control);
-  store.save(cell, result);
+  return *run_cell(cell, control);
+}
+
+TEST(CellStore, GivesBackWhatWasSavedAlsoAfterItWasOpenedAgain) {
+  const TemporaryFolder folder;
+  const Cell cell{{"synthetic", {}}, parse_policies("random").front(), 1, 50};
+  const CellResult result = result_of(cell);
+  {
+    const CellStore store(folder / "deep" / "cells.sqlite", "a");
+    EXPECT_FALSE(store.find(cell).has_value());
+    store.save(cell, result);
+  }
+  const CellStore store(folder / "deep" / "cells.sqlite", "a");
   ASSERT_TRUE(store.find(cell).has_value());
   EXPECT_EQ(result_to_json(*store.find(cell)), result_to_json(result));
-
-  const std::string whole = file_contents(store.path_of(cell));
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() / 2}) {
-    put_file(store.path_of(cell), whole.substr(0, size));
-    EXPECT_FALSE(store.find(cell).has_value()) << size;
-  }
-  put_file(store.path_of(cell), "{\"key\": \"another\", \"result\": {}}");
-  EXPECT_FALSE(store.find(cell).has_value());
-  put_file(store.path_of(cell), "[1, 2]");
-  EXPECT_FALSE(store.find(cell).has_value());
+  EXPECT_FALSE(CellStore(store.path(), "b").find(cell).has_value()) << "of another program";
+  EXPECT_EQ(store.size(), 1U);
   EXPECT_THROW(result_from_json("{}"), Error);
+}
+
+TEST(CellStore, AddsTheRunsOfAnotherFileThatItHasNot) {
+  const TemporaryFolder folder;
+  std::vector<Cell> cells;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    cells.push_back({{"synthetic", {}}, parse_policies("random").front(), seed, 50});
+  }
+  const CellStore one(folder / "one.sqlite", "a");
+  const CellStore two(folder / "two.sqlite", "a");
+  one.save(cells[0], result_of(cells[0]));
+  one.save(cells[1], result_of(cells[1]));
+  two.save(cells[1], result_of(cells[1]));
+  two.save(cells[2], result_of(cells[2]));
+  EXPECT_EQ(one.merge(two.path()), 1U);
+  EXPECT_EQ(one.size(), 3U);
+  EXPECT_EQ(one.merge(two.path()), 0U);
+  for (const Cell& cell : cells) {
+    EXPECT_TRUE(one.find(cell).has_value());
+  }
+  EXPECT_THROW(one.merge(folder / "none.sqlite"), Error);
+}
+
+TEST(CellStore, RefusesOtherFilesAndLeavesThemAlone) {
+  const TemporaryFolder folder;
+  put_file(folder / "text.sqlite", std::string(5000, 'x'));
+  EXPECT_THROW(CellStore(folder / "text.sqlite", "a"), Error);
+  EXPECT_EQ(file_contents(folder / "text.sqlite"), std::string(5000, 'x'));
+  {
+    Database other(folder / "other.sqlite", Database::Access::kCreate);
+    other.run("CREATE TABLE mine(a)");
+  }
+  try {
+    const CellStore store(folder / "other.sqlite", "a");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+    EXPECT_NE(std::string(error.what()).find("another database"), std::string::npos);
+  }
+}
+
+TEST(Experiment, ShardsTogetherAreTheWhole) {
+  const TemporaryFolder folder;
+  const std::vector<Cell> cells = cells_of(small_experiment(3));
+  const CellStore all(folder / "all.sqlite", "a");
+  for (const char* shard : {"1/2", "2/2"}) {
+    const CellStore part(folder / (std::string(shard).substr(0, 1) + ".sqlite"), "a");
+    RunControl control;
+    ExperimentProgress progress;
+    const auto results =
+        run_cells(cells, part, {.threads = 1, .shard = parse_shard(shard)}, control, progress);
+    EXPECT_EQ(progress.cells_done, shard[0] == '1' ? 5U : 4U);
+    EXPECT_EQ(std::ranges::count_if(results, [](const auto& r) { return r.has_value(); }),
+              shard[0] == '1' ? 5 : 4);
+    all.merge(part.path());
+  }
+  const Ran whole = run(small_experiment(3), all);
+  EXPECT_EQ(whole.kept, 9U);
+  EXPECT_EQ(texts(whole.results),
+            texts(run(small_experiment(3), CellStore(folder / "fresh.sqlite", "a")).results));
+  for (const char* bad : {"", "1", "0/2", "3/2", "a/b", "1/0", "1/2/3"}) {
+    EXPECT_THROW(parse_shard(bad), Error) << bad;
+  }
 }
 
 TEST(CellStore, RefusesAFolderThatCannotBeMade) {
@@ -171,14 +236,14 @@ TEST(Experiment, AFailingCellStopsTheExperiment) {
   experiment.environment.options["gap"] = "0.9";  // found out only while items are drawn
   RunControl control;
   ExperimentProgress progress;
-  const CellStore store(folder / "cells", "a");
+  const CellStore store(folder / "cells.sqlite", "a");
   EXPECT_THROW(run_experiment(experiment, store, false, control, progress), Error);
   EXPECT_TRUE(control.stop);
 }
 
 TEST(Experiment, RefusesOptionsOutOfRange) {
   const TemporaryFolder folder;
-  const CellStore store(folder / "cells", "a");
+  const CellStore store(folder / "cells.sqlite", "a");
   Experiment none = small_experiment(0);
   EXPECT_THROW(run(none, store), Error);
   none = small_experiment(1);

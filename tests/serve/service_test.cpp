@@ -143,10 +143,7 @@ TEST(Service, SlowClientsAreEndedAndBlockNobody) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(quick.post("/v1/models/default/rank", kRank).status, 200);
     for (const auto& client : slow) {
-      try {
-        client->send_raw("a");
-      } catch (const ConnectionLost&) {
-      }
+      client->send_raw("a");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
   }

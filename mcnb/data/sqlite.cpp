@@ -1,4 +1,4 @@
-#include "mcnb/serve/sqlite.h"
+#include "mcnb/data/sqlite.h"
 
 #include <fmt/core.h>
 #include <sqlite3.h>

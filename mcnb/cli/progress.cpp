@@ -1,0 +1,99 @@
+#include "mcnb/cli/progress.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "mcnb/numeric/kernels.h"
+#include "mcnb_code.h"
+
+namespace mcnb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+RunControl* interrupted_run = nullptr;
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e9) + 0.5);
+  if (whole < 60) {
+    return fmt::format("{} s", whole);
+  }
+  if (whole < 3600) {
+    return fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  }
+  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace
+
+InterruptHandler::InterruptHandler(RunControl& control) {
+  static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+  interrupted_run = &control;
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted_run->stop.store(true, std::memory_order_relaxed); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  ::sigaction(SIGINT, &action, &before_);
+}
+
+InterruptHandler::~InterruptHandler() { ::sigaction(SIGINT, &before_, nullptr); }
+
+std::string this_program() {
+  return fmt::format("{} {} {}", MCNB_VERSION, MCNB_CODE, kernels::simd_target());
+}
+
+ProgressDisplay::ProgressDisplay(const RunControl& control, const ExperimentProgress& progress)
+    : control_(control),
+      progress_(progress),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      start_(Clock::now()),
+      thread_([this] { watch(); }) {}
+
+ProgressDisplay::~ProgressDisplay() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  if (terminal_) {
+    show();
+    fmt::print(stderr, "\n");
+  }
+}
+
+void ProgressDisplay::watch() {
+  const auto pause = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(5000);
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, pause, [this] { return ended_; })) {
+    show();
+  }
+}
+
+void ProgressDisplay::show() const {
+  const auto total = static_cast<double>(progress_.rounds_total.load());
+  const auto done = static_cast<double>(control_.rounds_done.load());
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  if (total == 0.0 || done == 0.0) {
+    return;
+  }
+  const double share = std::min(1.0, done / total);
+  const std::string text =
+      fmt::format("{:3.0f} %  {} of {} runs  {:.0f} rounds/s  {} left", 100.0 * share,
+                  progress_.cells_done.load(), progress_.cells_total.load(), done / seconds,
+                  duration_text((total - done) * seconds / done));
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
+  constexpr int kBarWidth = 30;
+  std::string bar;
+  for (int i = 0; i < kBarWidth; ++i) {
+    bar += i < static_cast<int>(share * kBarWidth + 0.5) ? "█" : "░";
+  }
+  fmt::print(stderr, "\r{} {}\x1b[K", bar, text);
+  std::fflush(stderr);
+}
+
+}  // namespace mcnb

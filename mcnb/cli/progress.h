@@ -1,0 +1,53 @@
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "mcnb/experiment/experiment.h"
+
+namespace mcnb {
+
+// Ctrl-C: stop between two rounds. A second one ends the program at once.
+class InterruptHandler {
+ public:
+  explicit InterruptHandler(RunControl& control);
+  ~InterruptHandler();
+  InterruptHandler(const InterruptHandler&) = delete;
+  InterruptHandler& operator=(const InterruptHandler&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+// Stands for the code that computes results, and for how it was compiled: results of other code,
+// or of another instruction set, are not ours.
+std::string this_program();
+
+// Shows on standard error how far an experiment is: a bar on a terminal, else now and then a line.
+class ProgressDisplay {
+ public:
+  ProgressDisplay(const RunControl& control, const ExperimentProgress& progress);
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+ private:
+  void watch();
+  void show() const;
+
+  const RunControl& control_;
+  const ExperimentProgress& progress_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace mcnb

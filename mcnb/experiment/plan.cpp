@@ -1,0 +1,459 @@
+#include "mcnb/experiment/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "mcnb/base/error.h"
+#include "mcnb/experiment/contestants.h"
+
+// Only this file of the layer knows of TOML: its header takes long to compile.
+#include <toml++/toml.h>
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Reads the fields of one file, and says where it was when something is wrong.
+class PlanReader {
+ public:
+  explicit PlanReader(std::string file) : file_(std::move(file)) {}
+
+  [[noreturn]] void refuse(const toml::node& node, const std::string& field,
+                           const std::string& expected) const {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}: expected {}", file_,
+                                               node.source().begin.line, field, expected));
+  }
+
+  // As option tables and lists of policies are written.
+  std::string text(const toml::node& node, const std::string& field) const {
+    if (const auto value = node.value_exact<std::string>()) {
+      return *value;
+    }
+    if (const auto value = node.value_exact<std::int64_t>()) {
+      return std::to_string(*value);
+    }
+    if (const auto value = node.value_exact<double>()) {
+      return number_text(*value);
+    }
+    if (const auto value = node.value_exact<bool>()) {
+      return *value ? "yes" : "no";
+    }
+    refuse(node, field, "a text, a number, true or false");
+  }
+
+  std::vector<std::string> texts(const toml::node& node, const std::string& field) const {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty()) {
+      refuse(node, field, "a list with at least one entry");
+    }
+    std::vector<std::string> all;
+    for (const toml::node& entry : *array) {
+      all.push_back(text(entry, field));
+    }
+    return all;
+  }
+
+  double number(const toml::node& node, const std::string& field) const {
+    return parse_number(field, {-1e300, 1e300}, text(node, field));
+  }
+
+  bool yes(const toml::node& node, const std::string& field) const {
+    return parse_switch(field, text(node, field));
+  }
+
+  const toml::table& table(const toml::node& node, const std::string& field) const {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      refuse(node, field, "a table");
+    }
+    return *table;
+  }
+
+  [[noreturn]] void refuse_unknown(const toml::node& node, std::string_view field,
+                                   const std::string& known) const {
+    refuse(node, std::string(field), "one of the fields " + known);
+  }
+
+  Axis axis(const toml::node& node, const std::string& field, bool& log) const {
+    Axis axis;
+    for (const auto& [key, value] : table(node, field)) {
+      if (key == "option") {
+        const std::string name = text(value, "option");
+        const std::size_t dot = name.find('.');
+        const std::string owner = name.substr(0, dot);
+        if (dot == std::string::npos || (owner != "environment" && owner != "policy")) {
+          refuse(value, "option", "environment.NAME or policy.NAME");
+        }
+        axis.of_environment = owner == "environment";
+        axis.option = name.substr(dot + 1);
+      } else if (key == "values") {
+        axis.values = texts(value, "values");
+      } else if (key == "log") {
+        log = yes(value, "log");
+      } else {
+        refuse_unknown(value, key.str(), "option, values, log");
+      }
+    }
+    if (axis.option.empty() || axis.values.empty()) {
+      refuse(node, field, "an option and its values");
+    }
+    return axis;
+  }
+
+  // A table of a grid: policies, and options with their values.
+  Grid grid(const toml::node& node) const {
+    Grid grid;
+    for (const auto& [key, value] : table(node, "grid")) {
+      if (key == "policies") {
+        grid.policies = texts(value, "policies");
+      } else {
+        grid.options.push_back({false, std::string(key.str()), texts(value, std::string(key))});
+      }
+    }
+    if (grid.policies.empty() || grid.options.empty()) {
+      refuse(node, "grid", "policies, and options with their values");
+    }
+    return grid;
+  }
+
+  TuningPlan tuning(const toml::node& node) const {
+    TuningPlan tuning;
+    for (const auto& [key, value] : table(node, "tune")) {
+      if (key == "rounds") {
+        tuning.rounds = parse_count("tune.rounds", {1, 1e9}, text(value, "rounds"));
+      } else if (key == "seeds") {
+        tuning.seeds = parse_count("tune.seeds", {1, 1e5}, text(value, "seeds"));
+      } else if (key == "first_seed") {
+        tuning.first_seed = parse_count("tune.first_seed", {0, 1e15}, text(value, "first_seed"));
+      } else if (key == "grid" && value.is_array()) {
+        for (const toml::node& entry : *value.as_array()) {
+          tuning.grids.push_back(grid(entry));
+        }
+      } else {
+        refuse_unknown(value, key.str(), "rounds, seeds, first_seed, [[tune.grid]]");
+      }
+    }
+    return tuning;
+  }
+
+  PublishedLine published(const toml::node& node) const {
+    PublishedLine line;
+    for (const auto& [key, value] : table(node, "published")) {
+      if (key == "label") {
+        line.label = text(value, "label");
+      } else if (key == "at") {
+        line.at = texts(value, "at");
+      } else if (key == "values" && value.is_array()) {
+        for (const toml::node& entry : *value.as_array()) {
+          line.values.push_back(number(entry, "values"));
+        }
+      } else {
+        refuse_unknown(value, key.str(), "label, at, values (a list)");
+      }
+    }
+    if (line.at.size() != line.values.size() || line.values.empty()) {
+      refuse(node, "published", "as many values as places in at, and at least one");
+    }
+    return line;
+  }
+
+  Replacement replacement(const toml::node& node) const {
+    Replacement one;
+    for (const auto& [key, value] : table(node, "replace")) {
+      if (key == "environments") {
+        one.environments = texts(value, "environments");
+      } else if (key == "policy") {
+        one.policy = text(value, "policy");
+      } else if (key == "by") {
+        one.by = text(value, "by");
+        parse_policy(one.by);
+      } else {
+        refuse_unknown(value, key.str(), "environments, policy, by");
+      }
+    }
+    if (one.environments.empty() || one.policy.empty() || one.by.empty()) {
+      refuse(node, "replace", "environments, policy and by");
+    }
+    return one;
+  }
+
+  Figure figure(const toml::node& node) const {
+    const std::string name = text(node, "figure");
+    const std::pair<const char*, Figure> names[] = {{"curves", Figure::kCurves},
+                                                    {"runtime", Figure::kRuntime},
+                                                    {"axis", Figure::kAxis},
+                                                    {"breakdown", Figure::kBreakdown}};
+    for (const auto& [known, figure] : names) {
+      if (name == known) {
+        return figure;
+      }
+    }
+    refuse(node, "figure", "curves | runtime | axis | breakdown");
+  }
+
+  void field(const std::string& key, const toml::node& value, Plan& plan) const {
+    if (key == "title") {
+      plan.title = text(value, key);
+    } else if (key == "figure") {
+      plan.figure = figure(value);
+    } else if (key == "environments") {
+      plan.environments = texts(value, key);
+    } else if (key == "environment") {
+      for (const auto& [name, setting] : table(value, key)) {
+        plan.settings[std::string(name.str())] = text(setting, std::string(name.str()));
+      }
+    } else if (key == "policies") {
+      plan.policies = texts(value, key);
+    } else if (key == "rounds" || key == "seeds" || key == "first_seed" || key == "threads") {
+      experiment_option_table().set(plan.options, key, text(value, key));
+    } else if (key == "axis") {
+      plan.axis = axis(value, key, plan.log_axis);
+    } else if (key == "lines") {
+      bool ignored = false;
+      plan.lines = axis(value, key, ignored);
+    } else if (key == "order_of_arms") {
+      plan.order_of_arms = yes(value, key);
+    } else if (key == "references") {
+      plan.references = texts(value, key);
+    } else if (key == "matched_to") {
+      plan.matched_to = text(value, key);
+    } else if (key == "tune") {
+      plan.tuning = tuning(value);
+    } else if (key == "replace" && value.is_array()) {
+      for (const toml::node& entry : *value.as_array()) {
+        plan.replacements.push_back(replacement(entry));
+      }
+    } else if (key == "published" && value.is_array()) {
+      for (const toml::node& entry : *value.as_array()) {
+        plan.published.push_back(published(entry));
+      }
+    } else {
+      refuse_unknown(value, key,
+                     "title, figure, environments, [environment], policies, rounds, seeds, "
+                     "first_seed, threads, [axis], [lines], order_of_arms, references, "
+                     "matched_to, [[replace]], [tune], [[published]]");
+    }
+  }
+
+  void check(const toml::table& root, const Plan& plan) const {
+    if (plan.environments.empty() || plan.policies.empty()) {
+      refuse(root, "environments, policies", "both, with at least one entry");
+    }
+    const bool may_vary = plan.figure == Figure::kAxis || plan.figure == Figure::kBreakdown;
+    if (plan.axis ? !may_vary : plan.figure == Figure::kAxis) {
+      refuse(root, "axis", "[axis] with figure = \"axis\" or \"breakdown\", and only there");
+    }
+    for (const std::string& reference : plan.references) {
+      if (reference != "sqrt") {
+        refuse(root, "references", "sqrt");
+      }
+    }
+  }
+
+ private:
+  std::string file_;
+};
+
+// Adds ":option=value", in front of other options: those that a policy has of its own stay.
+std::string with_option(const std::string& policy, const std::string& option,
+                        const std::string& value) {
+  const std::string set = ":" + option + "=";
+  if (policy.find(set) != std::string::npos) {
+    return policy;
+  }
+  return policy + set + value;
+}
+
+// The options of another, under the old label.
+std::vector<PolicySpec> replaced(std::vector<PolicySpec> policies,
+                                 const std::vector<Replacement>& replacements,
+                                 const std::string& environment) {
+  for (const Replacement& one : replacements) {
+    if (std::ranges::count(one.environments, environment) == 0) {
+      continue;
+    }
+    for (PolicySpec& policy : policies) {
+      if (policy.label == one.policy) {
+        const std::string label = policy.label;
+        policy = parse_policy(one.by);
+        policy.label = label;
+      }
+    }
+  }
+  return policies;
+}
+
+void check_known(const std::string& environment, const OptionValues& known,
+                 const std::string& option) {
+  if (!known.contains(option)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: option {}: expected one of the options of that "
+                                               "environment, see mcnb environments",
+                                               environment, option));
+  }
+}
+
+}  // namespace
+
+Plan read_plan(const fs::path& path) {
+  const std::string file = path.string();
+  toml::table root;
+  try {
+    root = toml::parse_file(file);
+  } catch (const toml::parse_error& error) {
+    const auto line = error.source().begin.line;
+    throw Error(line == 0 ? ErrorKind::kInput : ErrorKind::kUsage,
+                fmt::format("{}: line {}: {}", file, line, error.description()));
+  }
+  const PlanReader reader(file);
+  Plan plan;
+  plan.name = path.stem().string();
+  for (const auto& [key, value] : root) {
+    try {
+      reader.field(std::string(key.str()), value, plan);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (text.starts_with(file)) {
+        throw;
+      }
+      throw Error(error.kind(),
+                  fmt::format("{}: line {}: {}", file, value.source().begin.line, text));
+    }
+  }
+  reader.check(root, plan);
+  if (plan.title.empty()) {
+    plan.title = plan.name;
+  }
+  return plan;
+}
+
+std::vector<std::string> plan_names(const std::vector<fs::path>& folders) {
+  std::set<std::string> names;
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().extension() == ".toml") {
+        names.insert(entry.path().stem().string());
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+fs::path find_plan(const std::string& name_or_path, const std::vector<fs::path>& folders) {
+  if (name_or_path.ends_with(".toml")) {
+    return name_or_path;
+  }
+  for (const fs::path& folder : folders) {
+    const fs::path path = folder / (name_or_path + ".toml");
+    if (fs::exists(path)) {
+      return path;
+    }
+  }
+  std::string known;
+  for (const std::string& name : plan_names(folders)) {
+    known += name + ", ";
+  }
+  refuse_option("plan", fmt::format("{}or the path of a .toml file", known), name_or_path);
+}
+
+EnvironmentSpec parse_environment(const std::string& text) {
+  EnvironmentSpec spec;
+  std::istringstream stream(text);
+  std::getline(stream, spec.name, ':');
+  for (std::string part; std::getline(stream, part, ':');) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      refuse_option("environment", "name:option=value:...", text);
+    }
+    spec.options[part.substr(0, equals)] = part.substr(equals + 1);
+  }
+  return spec;
+}
+
+std::string written(const PolicySpec& policy) {
+  std::string text = policy.name;
+  for (const auto& [name, value] : policy.options) {
+    text += ":" + name + "=" + value;
+  }
+  return text;
+}
+
+std::vector<std::string> with_values(const std::vector<std::string>& policies, const Axis& axis) {
+  std::vector<std::string> all;
+  for (const std::string& policy : policies) {
+    for (const std::string& value : axis.values) {
+      const std::string changed = with_option(policy, axis.option, value);
+      if (std::ranges::count(all, changed) == 0) {
+        all.push_back(changed);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource>& data) {
+  std::vector<std::string> names = plan.policies;
+  for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
+    if (*axis && !(*axis)->of_environment) {
+      names = with_values(names, **axis);
+    }
+  }
+  std::string list;
+  for (const std::string& name : names) {
+    list += (list.empty() ? "" : ",") + name;
+  }
+  const std::vector<PolicySpec> policies = parse_policies(list);
+
+  std::vector<Study> studies;
+  for (const std::string& text : plan.environments) {
+    EnvironmentSpec spec = parse_environment(text);
+    const OptionValues known = all_options(spec);
+    for (const auto& [name, value] : plan.settings) {
+      if (known.contains(name) && !spec.options.contains(name)) {
+        spec.options[name] = value;
+      }
+    }
+    spec.data = data;
+    const bool varies = plan.axis && plan.axis->of_environment;
+    if (varies) {
+      check_known(text, known, plan.axis->option);
+    }
+    for (const std::string& value :
+         varies ? plan.axis->values : std::vector<std::string>{std::string()}) {
+      if (varies) {
+        spec.options[plan.axis->option] = value;
+      }
+      all_options(spec);  // refuses values out of range before anything runs
+      studies.push_back({text,
+                         value,
+                         {.environment = spec,
+                          .policies = replaced(policies, plan.replacements, spec.name),
+                          .options = plan.options}});
+    }
+  }
+  return studies;
+}
+
+std::vector<PolicySpec> grid_of(const TuningPlan& tuning, const PolicySpec& policy) {
+  std::vector<std::string> points;
+  for (const Grid& grid : tuning.grids) {
+    if (std::ranges::count(grid.policies, policy.name) == 0) {
+      continue;
+    }
+    points = {written(policy)};
+    for (const Axis& option : grid.options) {
+      points = with_values(points, option);
+    }
+  }
+  std::vector<PolicySpec> specs;
+  for (const std::string& point : points) {
+    specs.push_back(parse_policy(point));
+  }
+  return specs;
+}
+
+}  // namespace mcnb

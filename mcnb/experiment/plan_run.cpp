@@ -1,0 +1,231 @@
+#include "mcnb/experiment/plan_run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "mcnb/base/check.h"
+#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/statistics.h"
+
+namespace mcnb {
+namespace {
+
+using Found = std::vector<std::optional<CellResult>>;
+
+std::size_t missing_in(const Found& results) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(results, [](const auto& result) { return !result; }));
+}
+
+// One policy of one study, with the points to choose from.
+struct TuningCase {
+  std::size_t study;
+  std::size_t policy;
+  std::vector<PolicySpec> points;
+  std::size_t first_cell;
+};
+
+class PlanRun {
+ public:
+  PlanRun(const Plan& plan, std::vector<Study> studies, const CellStore& store,
+          const PlanRunOptions& options, RunControl& control, ExperimentProgress& progress)
+      : plan_(plan),
+        studies_(std::move(studies)),
+        store_(store),
+        options_(options),
+        control_(control),
+        progress_(progress) {}
+
+  PlanResults run() {
+    if (!options_.cells.stored_only) {
+      prepare();
+    }
+    bool ready = !options_.tune || tune();
+    ready = ready && (plan_.matched_to.empty() || match());
+    std::vector<Cell> cells;
+    for (const Study& study : studies_) {
+      const std::vector<Cell> own = cells_of(study.experiment);
+      cells.insert(cells.end(), own.begin(), own.end());
+    }
+    const Found found = ready ? run_all(cells) : Found(cells.size());
+    std::size_t at = 0;
+    for (Study& study : studies_) {
+      StudyResults results{.study = std::move(study), .results = {}};
+      const std::size_t count = cells_of(results.study.experiment).size();
+      for (std::size_t i = 0; i < count; ++i, ++at) {
+        if (found[at]) {
+          results.results.push_back(*found[at]);
+        } else {
+          ++results.missing;
+        }
+      }
+      outcome_.missing += results.missing;
+      outcome_.studies.push_back(std::move(results));
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  Found run_all(const std::vector<Cell>& cells) {
+    return run_cells(cells, store_, options_.cells, control_, progress_);
+  }
+
+  void prepare() {
+    for (Study& study : studies_) {
+      study.experiment.description =
+          make_environment(study.experiment.environment, study.experiment.options.first_seed)
+              ->description();
+    }
+  }
+
+  // The point with the least mean regret, the first of several. Tuning seeds are not those of the
+  // study: read_plan's default lies far beyond, and a clash is refused.
+  bool tune() {
+    const TuningPlan& tuning = plan_.tuning;
+    std::vector<TuningCase> cases;
+    std::vector<Cell> cells;
+    for (std::size_t s = 0; s < studies_.size(); ++s) {
+      const Experiment& experiment = studies_[s].experiment;
+      const std::uint64_t first = experiment.options.first_seed;
+      if (tuning.first_seed < first + experiment.options.seeds &&
+          first < tuning.first_seed + tuning.seeds) {
+        refuse_option("tune.first_seed", "seeds that are not reported",
+                      std::to_string(tuning.first_seed));
+      }
+      for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
+        std::vector<PolicySpec> points = experiment.policies[p].name == kOracle
+                                             ? std::vector<PolicySpec>()
+                                             : grid_of(tuning, experiment.policies[p]);
+        if (points.size() < 2) {
+          continue;
+        }
+        const std::size_t first_cell = cells.size();
+        for (const PolicySpec& point : points) {
+          for (std::uint64_t i = 0; i < tuning.seeds; ++i) {
+            cells.push_back({experiment.environment, point, tuning.first_seed + i, tuning.rounds});
+          }
+        }
+        cases.push_back({s, p, std::move(points), first_cell});
+      }
+    }
+    const Found found = run_all(cells);
+    outcome_.missing += missing_in(found);
+    if (outcome_.missing > 0) {
+      return false;
+    }
+    for (const TuningCase& one : cases) {
+      choose(one, found);
+    }
+    return true;
+  }
+
+  void choose(const TuningCase& one, const Found& found) {
+    PolicySpec& policy = studies_[one.study].experiment.policies[one.policy];
+    ChosenOptions chosen{.environment = studies_[one.study].environment,
+                         .at = studies_[one.study].at,
+                         .policy = policy.label,
+                         .chosen = {},
+                         .points = one.points.size(),
+                         .regret = std::numeric_limits<double>::infinity()};
+    std::size_t at = one.first_cell;
+    const PolicySpec* best = nullptr;
+    for (const PolicySpec& point : one.points) {
+      double regret = 0.0;
+      for (std::uint64_t i = 0; i < plan_.tuning.seeds; ++i, ++at) {
+        regret += found[at]->regret / static_cast<double>(plan_.tuning.seeds);
+        chosen.steps += found[at]->steps.training + found[at]->steps.adaptation;
+      }
+      if (regret < chosen.regret) {
+        chosen.regret = regret;
+        best = &point;
+      }
+    }
+    check(best != nullptr, "one of the points is the best");
+    chosen.chosen = best->label;
+    policy.options = best->options;  // its label stays that of the plan
+    outcome_.chosen.push_back(std::move(chosen));
+  }
+
+  // Gives the trainings of neural policies as many steps as the named one took, in the mean over
+  // the seeds of a study: they then do not end early either.
+  bool match() {
+    std::vector<Cell> cells;
+    std::vector<std::size_t> place(studies_.size());
+    for (std::size_t s = 0; s < studies_.size(); ++s) {
+      const std::vector<PolicySpec>& policies = studies_[s].experiment.policies;
+      const auto found = std::ranges::find(policies, plan_.matched_to, &PolicySpec::label);
+      if (found == policies.end()) {
+        refuse_option("matched_to", "one of the plan's policies", plan_.matched_to);
+      }
+      place[s] = static_cast<std::size_t>(found - policies.begin());
+      Experiment alone = studies_[s].experiment;
+      alone.policies = {*found};
+      const std::vector<Cell> own = cells_of(alone);
+      cells.insert(cells.end(), own.begin(), own.end());
+    }
+    const Found found = run_all(cells);
+    if (missing_in(found) > 0) {
+      return false;
+    }
+    std::size_t at = 0;
+    for (std::size_t s = 0; s < studies_.size(); ++s) {
+      Experiment& experiment = studies_[s].experiment;
+      double steps = 0.0;
+      for (std::uint64_t i = 0; i < experiment.options.seeds; ++i, ++at) {
+        steps += static_cast<double>(found[at]->steps.training + found[at]->steps.adaptation) /
+                 static_cast<double>(experiment.options.seeds);
+      }
+      for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
+        if (p != place[s]) {
+          give_steps(studies_[s], experiment.policies[p], steps);
+        }
+      }
+    }
+    return true;
+  }
+
+  void give_steps(const Study& study, PolicySpec& policy, double steps) {
+    const OptionValues options = policy.name == kOracle ? OptionValues() : resolved_options(policy);
+    if (!options.contains("train_steps") || options.at("training") != "replay") {
+      return;
+    }
+    const std::uint64_t trainings = trainings_in(study.experiment.options.rounds, options);
+    const auto each = static_cast<std::uint64_t>(
+        std::max(1.0, steps / static_cast<double>(std::max<std::uint64_t>(trainings, 1)) + 0.5));
+    policy.options["train_steps"] = std::to_string(each);
+    policy.options["stop_loss"] = "0";
+    outcome_.chosen.push_back({.environment = study.environment,
+                               .at = study.at,
+                               .policy = policy.label,
+                               .chosen = written(policy)});
+  }
+
+  const Plan& plan_;
+  std::vector<Study> studies_;
+  const CellStore& store_;
+  const PlanRunOptions& options_;
+  RunControl& control_;
+  ExperimentProgress& progress_;
+  PlanResults outcome_;
+};
+
+}  // namespace
+
+std::uint64_t trainings_in(std::uint64_t rounds, const OptionValues& policy) {
+  const auto value = [&](const char* name) {
+    return parse_count(name, {0, 1e15}, policy.at(name));
+  };
+  const std::uint64_t often = std::min(rounds, value("train_often_until"));
+  return often / value("train_every") + (rounds - often) / value("train_every_later");
+}
+
+PlanResults run_plan(const Plan& plan, std::vector<Study> studies, const CellStore& store,
+                     const PlanRunOptions& options, RunControl& control,
+                     ExperimentProgress& progress) {
+  return PlanRun(plan, std::move(studies), store, options, control, progress).run();
+}
+
+}  // namespace mcnb

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mcnb/experiment/plan.h"
+
+namespace mcnb {
+
+// What tuning, or matching the steps of trainings, has made of a policy.
+struct ChosenOptions {
+  std::string environment;
+  std::string at;
+  std::string policy;       // as the plan has it
+  std::string chosen;       // as it was run
+  std::size_t points = 0;   // that were tried; 0: matched
+  double regret = 0.0;      // mean of the chosen point in the tuning runs
+  std::uint64_t steps = 0;  // all gradient steps that the tuning of this policy took
+};
+
+struct StudyResults {
+  Study study;  // with the policies as they were run, under their labels in the plan
+  std::vector<CellResult> results;  // those that are there, in the order of cells_of
+  std::size_t missing = 0;
+  bool complete() const { return missing == 0; }
+};
+
+struct PlanResults {
+  std::vector<StudyResults> studies;
+  std::vector<ChosenOptions> chosen;
+  std::size_t missing = 0;  // cells, tuning included, as far as they are known
+};
+
+struct PlanRunOptions {
+  CellRunOptions cells;
+  bool tune = false;
+};
+
+// Runs a plan in up to three steps, of which each needs all cells of the one before: tuning (for
+// every environment by itself), the policy that others are matched to, all the rest. Where cells
+// are missing after a step (stopped, or left to another shard) the later ones are counted missing.
+// Every environment is made once before the cells run, so that data is read by all threads.
+// Throws as run_cells does.
+PlanResults run_plan(const Plan& plan, std::vector<Study> studies, const CellStore& store,
+                     const PlanRunOptions& options, RunControl& control,
+                     ExperimentProgress& progress);
+
+// Trainings that the usual schedule has in so many rounds.
+std::uint64_t trainings_in(std::uint64_t rounds, const OptionValues& policy);
+
+}  // namespace mcnb

@@ -1,0 +1,301 @@
+#include "mcnb/experiment/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "mcnb/base/error.h"
+#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/page.h"
+#include "mcnb/experiment/plan_run.h"
+#include "tests/temporary_folder.h"
+
+namespace mcnb::plan_test {
+namespace {
+
+Plan plan_from(const TemporaryFolder& folder, const std::string& text) {
+  put_file(folder / "plan.toml", text);
+  return read_plan(folder / "plan.toml");
+}
+
+constexpr const char* kSmall = R"(
+title = "A small one"
+environments = ["synthetic:users=8"]
+policies = ["linucb", "random"]
+rounds = 100
+seeds = 2
+[environment]
+items = 0
+arms = 4
+protocol = "text"   # of other environments
+)";
+
+std::string refusal(const TemporaryFolder& folder, const std::string& text) {
+  try {
+    const Plan plan = plan_from(folder, text);
+    studies_of(plan, nullptr);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+struct Ran {
+  PlanResults results;
+  std::size_t kept;
+};
+
+Ran run(const Plan& plan, const CellStore& store, PlanRunOptions options = {}) {
+  RunControl control;
+  ExperimentProgress progress;
+  PlanResults results =
+      run_plan(plan, studies_of(plan, nullptr), store, options, control, progress);
+  return {std::move(results), progress.cells_kept};
+}
+
+TEST(Plan, AllThatCameWithTheProgramCanBeRead) {
+  const std::vector<std::filesystem::path> folders{std::filesystem::path(MCNB_SOURCE_DIR) /
+                                                   "experiments"};
+  const std::vector<std::string> names = plan_names(folders);
+  EXPECT_GE(names.size(), 9U);
+  for (const std::string& name : names) {
+    const Plan plan = read_plan(find_plan(name, folders));
+    EXPECT_EQ(plan.name, name);
+    EXPECT_FALSE(plan.title.empty()) << name;
+    const std::vector<Study> studies = studies_of(plan, nullptr);
+    EXPECT_FALSE(studies.empty()) << name;
+    for (const Grid& grid : plan.tuning.grids) {
+      for (const std::string& policy : grid.policies) {
+        EXPECT_EQ(grid_of(plan.tuning, parse_policy(policy)).size(), 12U) << name << ": " << policy;
+      }
+    }
+  }
+  EXPECT_THROW(find_plan("fig-nothing", folders), Error);
+}
+
+TEST(Plan, SettingsReachTheEnvironmentsThatKnowThem) {
+  const TemporaryFolder folder;
+  const std::vector<Study> studies = studies_of(plan_from(folder, kSmall), nullptr);
+  ASSERT_EQ(studies.size(), 1U);
+  const OptionValues options = all_options(studies[0].experiment.environment);
+  EXPECT_EQ(options.at("users"), "8");
+  EXPECT_EQ(options.at("arms"), "4");
+  EXPECT_EQ(studies[0].experiment.policies.size(), 2U);
+  EXPECT_EQ(studies[0].experiment.options.rounds, 100U);
+}
+
+TEST(Plan, AnAxisMultipliesEnvironmentsOrPolicies) {
+  const TemporaryFolder folder;
+  const std::string axis = std::string("figure = \"axis\"\n") + kSmall;
+  const std::vector<Study> users = studies_of(
+      plan_from(folder, axis + "[axis]\noption = \"environment.users\"\nvalues = [5, 9]\n"),
+      nullptr);
+  ASSERT_EQ(users.size(), 2U);
+  EXPECT_EQ(users[1].at, "9");
+  EXPECT_EQ(users[1].experiment.environment.options.at("users"), "9");
+  Plan plan = plan_from(folder, axis +
+                                    "[axis]\noption = \"policy.alpha\"\nvalues = [0.1, 1]\n"
+                                    "[lines]\noption = \"policy.lambda\"\nvalues = [1, 2, 3]\n");
+  EXPECT_THROW(studies_of(plan, nullptr), Error) << "random has no such options";
+  plan.policies = {"linucb"};
+  const std::vector<Study> alphas = studies_of(plan, nullptr);
+  ASSERT_EQ(alphas.size(), 1U);
+  ASSERT_EQ(alphas[0].experiment.policies.size(), 6U);
+  EXPECT_EQ(alphas[0].experiment.policies[5].label, "linucb:alpha=1:lambda=3");
+}
+
+TEST(Plan, GridsGiveAllCombinationsButKeepWhatIsSaid) {
+  const TuningPlan tuning{
+      .grids = {
+          {{"linucb"}, {{false, "alpha", {"0.1", "1"}}, {false, "lambda", {"1", "2", "3"}}}}}};
+  EXPECT_EQ(grid_of(tuning, parse_policy("linucb")).size(), 6U);
+  EXPECT_EQ(grid_of(tuning, parse_policy("linucb:alpha=5")).size(), 3U);
+  EXPECT_TRUE(grid_of(tuning, parse_policy("random")).empty());
+}
+
+TEST(Plan, BadFilesAreRefusedWithTheirLine) {
+  const TemporaryFolder folder;
+  const std::pair<std::string, std::string> cases[] = {
+      {"title = [", "line 1"},
+      {"titel = \"x\"\n", "one of the fields"},
+      {"title = \"x\"\n", "environments, policies"},
+      {std::string(kSmall) + "[tune]\nround = 5\n", "rounds, seeds, first_seed"},
+      {std::string(kSmall) + "[axis]\noption = \"users\"\nvalues = [1]\n", "environment.NAME"},
+      {std::string("rounds = 0\n") + "environments = [\"synthetic\"]\npolicies = [\"random\"]\n",
+       "rounds"},
+      {"environments = [\"nowhere\"]\npolicies = [\"random\"]\n", "nowhere"},
+      {"environments = [\"synthetic:users\"]\npolicies = [\"random\"]\n", "option=value"},
+      {"environments = [\"synthetic\"]\npolicies = [\"nobody\"]\n", "nobody"},
+      {"figure = \"pie\"\nenvironments = [\"synthetic\"]\npolicies = [\"random\"]\n", "curves |"},
+      {"figure = \"axis\"\nenvironments = [\"synthetic\"]\npolicies = [\"random\"]\n", "[axis]"},
+  };
+  for (const auto& [text, part] : cases) {
+    EXPECT_NE(refusal(folder, text).find(part), std::string::npos)
+        << text << " -> " << refusal(folder, text);
+  }
+  EXPECT_NE(refusal(folder, "\n\nrounds = \"many\"\n").find("plan.toml: line 3"),
+            std::string::npos);
+  EXPECT_THROW(read_plan(folder / "missing.toml"), Error);
+}
+
+TEST(PlanRun, RunsAllStudiesOnceAndKeepsThem) {
+  const TemporaryFolder folder;
+  const CellStore store(folder / "cells.sqlite", "a");
+  const Plan plan = plan_from(folder, kSmall);
+  const Ran first = run(plan, store);
+  EXPECT_EQ(first.results.missing, 0U);
+  ASSERT_EQ(first.results.studies.size(), 1U);
+  EXPECT_EQ(first.results.studies[0].results.size(), 4U);
+  EXPECT_EQ(run(plan, store).kept, 4U);
+  // A changed option runs only what it must.
+  Plan more = plan;
+  more.policies.emplace_back("linucb:alpha=0.7");
+  EXPECT_EQ(run(more, store).kept, 4U);
+  // Nothing is run where only stored results are wanted.
+  more.options.seeds = 3;
+  const Ran stored = run(more, store, {.cells = {.stored_only = true}});
+  EXPECT_EQ(stored.results.missing, 3U);
+  EXPECT_FALSE(stored.results.studies[0].complete());
+}
+
+TEST(PlanRun, TuningChoosesTheLeastRegretOnSeedsOfItsOwn) {
+  const TemporaryFolder folder;
+  Plan plan = plan_from(folder, std::string(kSmall) +
+                                    "[tune]\nrounds = 60\nseeds = 2\n[[tune.grid]]\n"
+                                    "policies = [\"linucb\"]\nalpha = [0.01, 0.3, 5]\n");
+  const CellStore store(folder / "cells.sqlite", "a");
+  const Ran ran = run(plan, store, {.tune = true});
+  ASSERT_EQ(ran.results.chosen.size(), 1U);
+  const ChosenOptions& chosen = ran.results.chosen[0];
+  EXPECT_EQ(chosen.points, 3U);
+  // By hand: every point, every tuning seed.
+  double least = INFINITY;
+  std::string best;
+  for (const char* alpha : {"0.01", "0.3", "5"}) {
+    double regret = 0.0;
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      RunControl control;
+      const PolicySpec policy = parse_policy(std::string("linucb:alpha=") + alpha);
+      regret += run_cell({studies_of(plan, nullptr)[0].experiment.environment, policy,
+                          plan.tuning.first_seed + i, 60},
+                         control)
+                    ->regret /
+                2.0;
+    }
+    if (regret < least) {
+      least = regret;
+      best = std::string("linucb:alpha=") + alpha;
+    }
+  }
+  EXPECT_EQ(chosen.chosen, best);
+  EXPECT_DOUBLE_EQ(chosen.regret, least);
+  const PolicySpec& played = ran.results.studies[0].study.experiment.policies[0];
+  EXPECT_EQ(played.label, "linucb");
+  EXPECT_EQ("linucb:alpha=" + played.options.at("alpha"), best);
+  plan.tuning.first_seed = 2;
+  EXPECT_THROW(run(plan, store, {.tune = true}), Error) << "a tuning seed would be reported";
+}
+
+TEST(PlanRun, MatchedPoliciesGetTheStepsOfTheOther) {
+  const TemporaryFolder folder;
+  Plan plan = plan_from(
+      folder,
+      "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 120\nseeds = 2\n"
+      "policies = [\"mcnb:width=8:meta_steps=2\", "
+      "\"epsilon-greedy:width=8:train_every=10:train_often_until=50:train_every_later=20\", "
+      "\"linucb\"]\nmatched_to = \"mcnb:width=8:meta_steps=2\"\n");
+  const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"));
+  ASSERT_EQ(ran.results.chosen.size(), 1U);
+  double wanted = 0.0;
+  double got = 0.0;
+  for (const CellResult& result : ran.results.studies[0].results) {
+    const auto steps = static_cast<double>(result.steps.training + result.steps.adaptation);
+    wanted += result.policy.starts_with("mcnb") ? steps : 0.0;
+    got += result.policy.starts_with("epsilon") ? steps : 0.0;
+  }
+  EXPECT_GT(wanted, 0.0);
+  EXPECT_NEAR(got / wanted, 1.0, 0.01);
+  plan.matched_to = "nobody";
+  EXPECT_THROW(run(plan, CellStore(folder / "cells.sqlite", "a")), Error);
+}
+
+TEST(PlanRun, CountsTrainingsAsTheScheduleDoes) {
+  const OptionValues schedule{
+      {"train_every", "10"}, {"train_often_until", "1000"}, {"train_every_later", "100"}};
+  EXPECT_EQ(trainings_in(10'000, schedule), 190U);
+  EXPECT_EQ(trainings_in(500, schedule), 50U);
+}
+
+TEST(RankCorrelation, HasItsKnownValues) {
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3, 4}, {10, 20, 30, 40}), 1.0);
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3, 4}, {4, 3, 2, 1}), -1.0);
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 2, 3, 4}, {1, 3, 2, 4}), 0.8);
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 1, 2}, {1, 2, 3}), std::sqrt(0.75));
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 1}, {2, 2}), 1.0);
+  EXPECT_DOUBLE_EQ(rank_correlation({1, 1}, {2, 3}), 0.0);
+}
+
+TEST(OrderOfArms, DoesNotChangeWithTheNormBoundWhereAllArmsAreOneUsers) {
+  const TemporaryFolder folder;
+  const Plan plan = plan_from(folder, kSmall);
+  const std::vector<OrderOfArms> orders =
+      compare_orders(studies_of(plan, nullptr)[0].experiment, "mcnb:width=8:meta_steps=1",
+                     {false, "S", {"1", "100"}}, 10);
+  ASSERT_EQ(orders.size(), 2U);
+  EXPECT_NEAR(orders[1].correlation, 1.0, 1e-9);
+  EXPECT_NEAR(orders[1].same_choice, 1.0, 1e-9);
+  const std::vector<OrderOfArms> explored =
+      compare_orders(studies_of(plan, nullptr)[0].experiment, "mcnb:width=8:meta_steps=1",
+                     {false, "exploration", {"0", "50"}}, 10);
+  EXPECT_LT(explored[1].correlation, 1.0);
+}
+
+TEST(Section, HasTablesAndPicturesAndNamesWhatIsMissing) {
+  const TemporaryFolder folder;
+  const CellStore store(folder / "cells.sqlite", "a");
+  Plan plan = plan_from(folder, kSmall);
+  const Ran ran = run(plan, store);
+  const Section section = make_section(folder / "plan", plan, ran.results);
+  EXPECT_TRUE(section.notes.empty());
+  ASSERT_EQ(section.pictures.size(), 1U);
+  EXPECT_FALSE(file_contents(folder / "plan" / (section.pictures[0].name + ".png")).empty());
+  ASSERT_EQ(section.tables.size(), 2U);
+  EXPECT_EQ(section.tables[0].name, "winners");
+  EXPECT_NE(file_contents(folder / "plan" / "winners.csv").find("linucb"), std::string::npos);
+  EXPECT_NE(file_contents(folder / "plan" / "curves.csv").find("random,1,100,"), std::string::npos);
+
+  const std::string page =
+      html_page("<results>", {section}, folder.path(), {{"command", "mcnb & more"}});
+  EXPECT_NE(page.find("&lt;results&gt;"), std::string::npos);
+  EXPECT_NE(page.find("mcnb &amp; more"), std::string::npos);
+  EXPECT_NE(page.find("data:image/svg+xml;base64,"), std::string::npos);
+  EXPECT_EQ(page.find("src=\"http"), std::string::npos) << "the page needs nothing else";
+
+  plan.options.seeds = 5;
+  const Ran part = run(plan, store, {.cells = {.stored_only = true}});
+  const Section lacking = make_section(folder / "plan", plan, part.results);
+  ASSERT_EQ(lacking.notes.size(), 1U);
+  EXPECT_NE(lacking.notes[0].find("6 runs are missing"), std::string::npos);
+}
+
+TEST(Section, DrawsFinalRegretsAgainstAnAxis) {
+  const TemporaryFolder folder;
+  const Plan plan =
+      plan_from(folder, std::string("figure = \"axis\"\nreferences = [\"sqrt\"]\n") + kSmall +
+                            "[axis]\noption = \"environment.users\"\nvalues = [4, 16]\nlog = true\n"
+                            "[[published]]\nlabel = \"others\"\nat = [4, 16]\nvalues = [10, 20]\n");
+  const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"));
+  const Section section = make_section(folder / "plan", plan, ran.results);
+  EXPECT_TRUE(section.notes.empty());
+  ASSERT_EQ(section.pictures.size(), 1U);
+  ASSERT_EQ(section.tables.size(), 1U);
+  const auto& rows = section.tables[0].for_people.rows();
+  ASSERT_EQ(rows.size(), 4U);  // two policies, the root, the published line
+  EXPECT_EQ(rows[3], (std::vector<std::string>{"others", "10", "20"}));
+  // The root goes through the first point: four times the users, twice the regret.
+  EXPECT_NEAR(std::stod(rows[2][2]), 2.0 * std::stod(rows[2][1]), 1.01);
+}
+
+}  // namespace
+}  // namespace mcnb::plan_test

@@ -1,12 +1,12 @@
 #include "mcnb/cli/progress.h"
 
 #include <fmt/core.h>
+#include <mcnb_code.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "mcnb/numeric/kernels.h"
-#include "mcnb_code.h"
 
 namespace mcnb {
 namespace {

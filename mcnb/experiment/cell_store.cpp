@@ -99,8 +99,8 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
     std::filesystem::create_directories(path.parent_path(), failed);
   }
   if (failed) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot make the folder: {}",
-                                                path.parent_path().string(), failed.message()));
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot write: {}", path.string(), failed.message()));
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
   database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");

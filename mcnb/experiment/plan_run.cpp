@@ -219,7 +219,8 @@ std::uint64_t trainings_in(std::uint64_t rounds, const OptionValues& policy) {
     return parse_count(name, {0, 1e15}, policy.at(name));
   };
   const std::uint64_t often = std::min(rounds, value("train_often_until"));
-  return often / value("train_every") + (rounds - often) / value("train_every_later");
+  const std::uint64_t later = value("train_every_later");
+  return often / value("train_every") + rounds / later - often / later;
 }
 
 PlanResults run_plan(const Plan& plan, std::vector<Study> studies, const CellStore& store,

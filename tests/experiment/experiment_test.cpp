@@ -128,7 +128,7 @@ TEST(Experiment, EverythingThatMattersIsPartOfTheKey) {
   // Saying a default changes nothing.
   Cell same = cell;
   same.environment.options["arms"] = "10";
-  same.policy = parse_policies("linucb:users=all").front();
+  same.policy = parse_policies("linucb:users=one").front();
   EXPECT_EQ(cell_key(same, "a"), key);
 }
 
@@ -221,7 +221,7 @@ TEST(CellStore, RefusesAFolderThatCannotBeMade) {
   const TemporaryFolder folder;
   put_file(folder / "file", "");
   try {
-    const CellStore store(folder / "file" / "cells", "a");
+    const CellStore store(folder / "file" / "cells.sqlite", "a");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kSystem);

@@ -51,7 +51,17 @@ class SectionMaker {
   }
 
   Section make() {
+    for (const PublishedLine& line : plan_.published) {
+      if (line.rounds != 0 && line.rounds != plan_.options.rounds) {
+        section_.notes.push_back(
+            fmt::format("{}: published for {} rounds, not shown here", line.label, line.rounds));
+      }
+    }
     for (const StudyResults& study : results_.studies) {
+      const OptionValues options = all_options(study.study.experiment.environment);
+      if (options.contains("users")) {
+        users_ = as_number(options.at("users")).value_or(1.0);
+      }
       if (study.complete()) {
         complete_.push_back(&study);
       } else {
@@ -289,13 +299,17 @@ class SectionMaker {
     if (lines.empty()) {
       return;
     }
+    std::vector<std::pair<std::string, double>> ticks;
+    for (const std::string& value : plan_.axis->values) {
+      ticks.emplace_back(value, place_of(value, numbers));
+    }
     add_picture(name, fmt::format("{}: {}", environment, plan_.title), [&] {
       draw_lines(folder_, name,
                  {.title = fmt::format("{}: {}", plan_.title, environment),
                   .x = plan_.axis->option,
                   .y = fmt::format("regret of {} rounds", plan_.options.rounds),
                   .log_x = plan_.log_axis && numbers,
-                  .ticks = numbers ? std::vector<std::string>() : plan_.axis->values},
+                  .ticks = ticks},
                  lines);
     });
   }
@@ -331,16 +345,24 @@ class SectionMaker {
       table.add_row(row);
       lines.push_back(std::move(line));
     };
-    if (!plan_.references.empty() && numbers && !lines.empty()) {
-      const PlotPoint start = lines.front().points.front();
-      PlotLine line{fmt::format("c sqrt({})", plan_.axis->option), {}, true};
+    const std::vector<PlotLine> measured = lines;
+    for (const std::string& reference : plan_.references) {
+      if (!numbers || measured.empty()) {
+        continue;
+      }
+      const PlotPoint start = measured.front().points.front();
+      const bool of_users = reference == "sqrt-users";
+      PlotLine line{fmt::format("c sqrt({})", of_users ? "users" : plan_.axis->option), {}, true};
       for (const std::string& value : plan_.axis->values) {
         const double x = place_of(value, numbers);
-        line.points.push_back({x, start.y * std::sqrt(x / start.x)});
+        line.points.push_back({x, start.y * std::sqrt(of_users ? users_ : x / start.x)});
       }
       add(std::move(line));
     }
     for (const PublishedLine& published : plan_.published) {
+      if (published.rounds != 0 && published.rounds != plan_.options.rounds) {
+        continue;
+      }
       PlotLine line{published.label, {}, true};
       for (std::size_t i = 0; i < published.at.size(); ++i) {
         line.points.push_back({place_of(published.at[i], numbers), published.values[i]});
@@ -415,6 +437,7 @@ class SectionMaker {
   const Plan& plan_;
   const PlanResults& results_;
   std::vector<const StudyResults*> complete_;
+  double users_ = 1.0;  // where the environments have as many
   Section section_;
 };
 

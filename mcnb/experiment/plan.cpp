@@ -145,6 +145,8 @@ class PlanReader {
     for (const auto& [key, value] : table(node, "published")) {
       if (key == "label") {
         line.label = text(value, "label");
+      } else if (key == "rounds") {
+        line.rounds = parse_count("rounds", {1, 1e9}, text(value, "rounds"));
       } else if (key == "at") {
         line.at = texts(value, "at");
       } else if (key == "values" && value.is_array()) {
@@ -152,7 +154,7 @@ class PlanReader {
           line.values.push_back(number(entry, "values"));
         }
       } else {
-        refuse_unknown(value, key.str(), "label, at, values (a list)");
+        refuse_unknown(value, key.str(), "label, at, values (a list), rounds");
       }
     }
     if (line.at.size() != line.values.size() || line.values.empty()) {
@@ -248,8 +250,8 @@ class PlanReader {
       refuse(root, "axis", "[axis] with figure = \"axis\" or \"breakdown\", and only there");
     }
     for (const std::string& reference : plan.references) {
-      if (reference != "sqrt") {
-        refuse(root, "references", "sqrt");
+      if (reference != "sqrt" && reference != "sqrt-users") {
+        refuse(root, "references", "sqrt, sqrt-users");
       }
     }
   }

@@ -43,6 +43,7 @@ struct PublishedLine {
   std::string label;
   std::vector<std::string> at;
   std::vector<double> values;
+  std::uint64_t rounds = 0;  // shown only beside runs of so many; 0: beside all
 };
 
 // A policy that has other options in some environments.
@@ -65,7 +66,7 @@ struct Plan {
   std::optional<Axis> lines;  // a line of the picture for each value, for every policy
   bool log_axis = false;
   bool order_of_arms = false;           // also measure how far the order of the arms changes
-  std::vector<std::string> references;  // curves drawn beside, "sqrt": c sqrt(x)
+  std::vector<std::string> references;  // curves beside: sqrt (of the axis), sqrt-users
   std::string matched_to;               // a policy: the others' trainings get as many steps
   std::vector<Replacement> replacements;
   TuningPlan tuning;

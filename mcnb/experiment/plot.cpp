@@ -219,9 +219,9 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
   }
   std::string ticks;
   for (std::size_t i = 0; i < frame.ticks.size(); ++i) {
-    ticks += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(frame.ticks[i]), i);
+    ticks += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(frame.ticks[i].first),
+                         frame.ticks[i].second);
   }
-  const bool inside = lines.size() <= kMostInside;
   std::string text =
       std::string(kPlotStyle) +
       fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
@@ -230,8 +230,8 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
       (ticks.empty() ? std::string() : fmt::format("set xtics ({})\n", ticks)) +
       (frame.named_points ? "set offsets graph 0.05, graph 0.25, graph 0.06, graph 0.04\n"
                           : "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n") +
-      fmt::format("set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n",
-                  inside ? "outside right top" : "below center horizontal");
+      "set yrange [0<*:*]\n"
+      "set key below center horizontal Left reverse noenhanced samplen 2.5 spacing 1.15\n";
   for (const char* kind : {"png", "svg"}) {
     text += start_picture(name, kind, "1300,720") + "plot " + plots + "\nunset output\n";
   }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mcnb/experiment/experiment.h"
@@ -37,8 +38,8 @@ struct PlotFrame {
   std::string x;  // what the axes show
   std::string y;
   bool log_x = false;
-  bool named_points = false;            // every line is one point, named beside it
-  std::vector<std::string> ticks = {};  // names of x = 0, 1, ...; empty: numbers
+  bool named_points = false;  // every line is one point, named beside it
+  std::vector<std::pair<std::string, double>> ticks = {};  // where x has marks; empty: anywhere
 };
 // Lines, or points with names, with bars of one deviation, likewise. Requires points in every line.
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,

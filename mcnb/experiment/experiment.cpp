@@ -1,5 +1,8 @@
 #include "mcnb/experiment/experiment.h"
 
+#include <mutex>
+
+#include "mcnb/base/error.h"
 #include "mcnb/base/thread_pool.h"
 
 namespace mcnb {
@@ -65,6 +68,7 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
   progress.cells_total += kept + missing.size();
   progress.rounds_total += rounds;
 
+  std::mutex failing;
   ThreadPool threads(options.threads);
   threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
     const std::size_t i = missing[begin];
@@ -77,6 +81,13 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
         store.save(cells[i], *results[i]);
         ++progress.cells_done;
       }
+    } catch (const Error& error) {
+      if (options.failures == nullptr || error.kind() != ErrorKind::kInput) {
+        control.stop = true;
+        throw;
+      }
+      const std::lock_guard lock(failing);
+      (*options.failures)[i] = error.what();
     } catch (...) {
       control.stop = true;
       throw;

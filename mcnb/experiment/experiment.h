@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,17 +48,23 @@ struct Shard {
 // Reads "2/5". Throws Error (kUsage).
 Shard parse_shard(const std::string& text);
 
+// What became of cells that could not be played to their end, by their place: a policy whose
+// network left the finite numbers, say.
+using CellFailures = std::map<std::size_t, std::string>;
+
 struct CellRunOptions {
   std::uint64_t threads = 0;
   bool fresh = false;        // run again what the store has
   bool stored_only = false;  // run nothing
   Shard shard = {};
+  CellFailures* failures = nullptr;  // where an Error of kind kInput goes instead of ending all
 };
 
 // Runs the cells that the store does not have side by side, and saves each as soon as it is
 // finished. The result of a cell is empty where it was not run: the run was stopped, or the cell
 // belongs to another shard. Apart from the times, results do not depend on the number of threads,
-// nor on which cells were kept. Throws what a cell throws, after stopping the others.
+// nor on which cells were kept. Throws what a cell throws, after stopping the others, unless it is
+// one of the failures that are asked for.
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,

@@ -51,6 +51,9 @@ class SectionMaker {
   }
 
   Section make() {
+    for (const std::string& failure : results_.failures) {
+      section_.notes.push_back("failed: " + failure);
+    }
     for (const PublishedLine& line : plan_.published) {
       if (line.rounds != 0 && line.rounds != plan_.options.rounds) {
         section_.notes.push_back(

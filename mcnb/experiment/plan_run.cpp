@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/statistics.h"
 
@@ -70,7 +70,14 @@ class PlanRun {
 
  private:
   Found run_all(const std::vector<Cell>& cells) {
-    return run_cells(cells, store_, options_.cells, control_, progress_);
+    CellRunOptions options = options_.cells;
+    failed_.clear();
+    options.failures = &failed_;
+    Found found = run_cells(cells, store_, options, control_, progress_);
+    for (const auto& [place, why] : failed_) {
+      outcome_.failures.push_back(fmt::format("{}: {}", cells[place].environment.name, why));
+    }
+    return found;
   }
 
   void prepare() {
@@ -112,7 +119,7 @@ class PlanRun {
       }
     }
     const Found found = run_all(cells);
-    outcome_.missing += missing_in(found);
+    outcome_.missing += missing_in(found) - failed_.size();
     if (outcome_.missing > 0) {
       return false;
     }
@@ -135,6 +142,10 @@ class PlanRun {
     for (const PolicySpec& point : one.points) {
       double regret = 0.0;
       for (std::uint64_t i = 0; i < plan_.tuning.seeds; ++i, ++at) {
+        if (!found[at]) {
+          regret = std::numeric_limits<double>::infinity();
+          continue;
+        }
         regret += found[at]->regret / static_cast<double>(plan_.tuning.seeds);
         chosen.steps += found[at]->steps.training + found[at]->steps.adaptation;
       }
@@ -143,7 +154,11 @@ class PlanRun {
         best = &point;
       }
     }
-    check(best != nullptr, "one of the points is the best");
+    if (best == nullptr) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: {}: no point of its grid can be played to the end",
+                              chosen.environment, chosen.policy));
+    }
     chosen.chosen = best->label;
     policy.options = best->options;  // its label stays that of the plan
     outcome_.chosen.push_back(std::move(chosen));
@@ -210,6 +225,7 @@ class PlanRun {
   RunControl& control_;
   ExperimentProgress& progress_;
   PlanResults outcome_;
+  CellFailures failed_;  // of the cells run last
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ struct StudyResults {
 struct PlanResults {
   std::vector<StudyResults> studies;
   std::vector<ChosenOptions> chosen;
-  std::size_t missing = 0;  // cells, tuning included, as far as they are known
+  std::size_t missing = 0;            // cells, tuning included, as far as they are known
+  std::vector<std::string> failures;  // of cells that could not be played to their end
 };
 
 struct PlanRunOptions {
@@ -39,6 +40,7 @@ struct PlanRunOptions {
 // Runs a plan in up to three steps, of which each needs all cells of the one before: tuning (for
 // every environment by itself), the policy that others are matched to, all the rest. Where cells
 // are missing after a step (stopped, or left to another shard) the later ones are counted missing.
+// A point of a grid that fails is not chosen; a cell of a study that fails stays missing.
 // Every environment is made once before the cells run, so that data is read by all threads.
 // Throws as run_cells does.
 PlanResults run_plan(const Plan& plan, std::vector<Study> studies, const CellStore& store,

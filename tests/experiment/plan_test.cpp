@@ -197,6 +197,28 @@ TEST(PlanRun, TuningChoosesTheLeastRegretOnSeedsOfItsOwn) {
   EXPECT_THROW(run(plan, store, {.tune = true}), Error) << "a tuning seed would be reported";
 }
 
+TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
+  const TemporaryFolder folder;
+  Plan plan = plan_from(
+      folder,
+      "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
+      "policies = [\"mcnb:width=8:meta_steps=10\", \"random\"]\n[tune]\nrounds = 60\nseeds = 1\n"
+      "[[tune.grid]]\npolicies = [\"mcnb\"]\neta_2 = [1000, 0.05]\n");
+  const CellStore store(folder / "cells.sqlite", "a");
+  const Ran ran = run(plan, store, {.tune = true});
+  ASSERT_EQ(ran.results.failures.size(), 1U);
+  EXPECT_NE(ran.results.failures[0].find("eta_2"), std::string::npos) << ran.results.failures[0];
+  ASSERT_EQ(ran.results.chosen.size(), 1U);
+  EXPECT_NE(ran.results.chosen[0].chosen.find("eta_2=0.05"), std::string::npos);
+  EXPECT_EQ(ran.results.missing, 0U);
+  // Of a study it stays missing, and the others are there.
+  plan.policies = {"mcnb:width=8:meta_steps=10:eta_2=1000", "random"};
+  const Ran lacking = run(plan, store);
+  EXPECT_EQ(lacking.results.missing, 1U);
+  EXPECT_EQ(lacking.results.failures.size(), 1U);
+  EXPECT_EQ(lacking.results.studies[0].results.size(), 1U);
+}
+
 TEST(PlanRun, MatchedPoliciesGetTheStepsOfTheOther) {
   const TemporaryFolder folder;
   Plan plan = plan_from(

@@ -1,0 +1,113 @@
+// `mcnb reproduce`, `report` and `results merge` as a user would start them.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program.h"
+#include "tests/temporary_folder.h"
+
+namespace mcnb::reproduce_test {
+namespace {
+
+constexpr const char* kPlan = R"(title = "Small & quick"
+environments = ["synthetic:users=8:items=0:arms=4"]
+policies = ["linucb", "random"]
+rounds = 100
+seeds = 3
+[tune]
+rounds = 50
+seeds = 1
+[[tune.grid]]
+policies = ["linucb"]
+alpha = [0.01, 1]
+)";
+
+std::string plan_in(const TemporaryFolder& folder) {
+  put_file(folder / "mine.toml", kPlan);
+  return (folder / "mine.toml").string();
+}
+
+TEST(Reproduce, WritesThePageTablesAndPicturesAndKeepsItsRuns) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  const std::vector<std::string> command{"reproduce", plan_in(folder), "--tune", "--output",
+                                         output};
+  const ProgramOutcome first = run_program(command);
+  EXPECT_EQ(first.status, 0) << first.errors;
+  EXPECT_NE(first.output.find("Small & quick"), std::string::npos);
+  EXPECT_NE(first.output.find("linucb:alpha="), std::string::npos);
+  const std::string page = file_contents(folder / "out" / "report.html");
+  EXPECT_NE(page.find("Small &amp; quick"), std::string::npos);
+  EXPECT_NE(page.find("mcnb reproduce"), std::string::npos) << "how it was made";
+  for (const char* name : {"winners.csv", "options.csv", "curves.csv"}) {
+    EXPECT_FALSE(file_contents(folder / "out" / "mine" / name).empty()) << name;
+  }
+  const ProgramOutcome again = run_program(command);
+  EXPECT_NE(again.errors.find("8 runs, 8 of them kept"), std::string::npos) << again.errors;
+  EXPECT_EQ(run_program({"report", plan_in(folder), "--tune", "--output", output}).status, 0);
+  // `mcnb run` takes the same file.
+  const ProgramOutcome run =
+      run_program({"run", plan_in(folder), "--output", (folder / "run").string()});
+  EXPECT_EQ(run.status, 0) << run.errors;
+  EXPECT_FALSE(file_contents(folder / "run" / "mine" / "winners.csv").empty());
+}
+
+TEST(Reproduce, ShardsAreJoinedByMerging) {
+  const TemporaryFolder folder;
+  const std::string plan = plan_in(folder);
+  for (const char* part : {"1", "2"}) {
+    const ProgramOutcome outcome =
+        run_program({"reproduce", plan, "--shard", std::string(part) + "/2", "--output",
+                     (folder / part).string()});
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    EXPECT_NE(outcome.errors.find("3 runs are missing: join"), std::string::npos) << outcome.errors;
+  }
+  const ProgramOutcome merged =
+      run_program({"results", "merge", (folder / "1/results.sqlite").string(),
+                   (folder / "2/results.sqlite").string()});
+  EXPECT_EQ(merged.status, 0) << merged.errors;
+  EXPECT_NE(merged.output.find("3 runs added"), std::string::npos);
+  const ProgramOutcome report = run_program({"report", plan, "--output", (folder / "1").string()});
+  EXPECT_EQ(report.status, 0) << report.errors;
+  EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
+  // The joined results are those of one machine.
+  run_program({"reproduce", plan, "--output", (folder / "whole").string()});
+  EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),
+            file_contents(folder / "1" / "mine" / "curves.csv"));
+}
+
+TEST(Reproduce, BadInputIsRefusedAndNamed) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  struct Case {
+    std::vector<std::string> arguments;
+    int status;
+    std::string part;
+  };
+  put_file(folder / "bad.toml", "rounds = 10\nround = 5\n");
+  const Case cases[] = {
+      {{"reproduce", "--output", output}, 2, "NAME"},
+      {{"reproduce", "fig-nothing", "--output", output}, 2, "fig-recommendation"},
+      {{"reproduce", (folder / "bad.toml").string(), "--output", output}, 2, "line 2: round"},
+      {{"reproduce", plan_in(folder), "--shard", "3/2", "--output", output}, 2, "shard"},
+      {{"reproduce", plan_in(folder), "--rounds", "x", "--output", output}, 2, "rounds"},
+      {{"reproduce", plan_in(folder), "--policies", "nobody", "--output", output}, 2, "nobody"},
+      {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
+      {{"results", "merge", (folder / "a.sqlite").string(), (folder / "b.sqlite").string()},
+       1,
+       "no such file"},
+  };
+  for (const Case& one : cases) {
+    const ProgramOutcome outcome = run_program(one.arguments);
+    EXPECT_EQ(outcome.status, one.status) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(one.part), std::string::npos)
+        << one.part << ": " << outcome.errors;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
+}
+
+}  // namespace
+}  // namespace mcnb::reproduce_test

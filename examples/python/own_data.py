@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Your own data, in two ways.
 
-A file of ratings becomes an environment by itself. Anything else becomes one in a few lines: a class
-that says whose turn it is, what can be offered, and what each arm would have paid.
+A file of ratings becomes an environment by itself. Anything else becomes one in a few lines: a
+class that says whose turn it is, what can be offered, and what each arm would have paid.
 """
 
 import argparse

@@ -60,7 +60,7 @@ class Client:
                  backoff: float = 0.1, context: Optional[ssl.SSLContext] = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f'url: expected "http://host:port" or "https://host:port", got {url!r}')
+            raise ValueError(f'url: expected "http://host:port" or "https://...", got {url!r}')
         if not timeout > 0:
             raise ValueError(f"timeout: expected more than 0 seconds, got {timeout}")
         if retries < 0:

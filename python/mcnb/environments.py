@@ -118,7 +118,7 @@ class World(Environment):
 
     def _last(self) -> Round:
         if not hasattr(self, "_round"):
-            raise ValueError("arm: expected one of the last round, got none: next_round comes first")
+            raise ValueError("arm: expected one of the last round; next_round comes first")
         return self._round
 
 

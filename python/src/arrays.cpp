@@ -22,6 +22,13 @@ py::array array_of(py::handle value, const char* name, const std::string& expect
   return array;
 }
 
+// floats_of, where the words for an error are made only when they are needed.
+template <class Expected>
+Floats as_floats(py::handle value, const char* name, const Expected& expected) {
+  return py::isinstance<Floats>(value) ? py::reinterpret_borrow<Floats>(value)
+                                       : floats_of(value, name, expected());
+}
+
 std::string place_text(const py::array& array, py::ssize_t place) {
   Shape at(static_cast<std::size_t>(array.ndim()));
   for (py::ssize_t i = array.ndim() - 1; i >= 0; --i) {
@@ -82,6 +89,7 @@ class PerArm {
   }
 
   bool given() const { return whole_.has_value(); }
+  bool is_one() const { return whole_ && whole_->one; }
 
   std::int64_t at(std::size_t round, std::size_t arms_of_round, std::size_t arm) const {
     if (whole_->one) {
@@ -224,12 +232,14 @@ void check_finite(const Floats& array, const char* name) {
 
 RoundsRead read_rounds(const Limits& limits, py::handle user, py::handle arms, py::handle items,
                        py::handle offsets, py::handle round) {
-  const std::string tail = "arms, " + length_text(limits, !offsets.is_none()) + ")";
-  const std::string expected = fmt::format("numbers of shape ({} or (rounds, {}", tail, tail);
-  RoundsRead read{.features = floats_of(arms, "arms", expected)};
+  const auto expected = [&] {
+    const std::string tail = "arms, " + length_text(limits, !offsets.is_none()) + ")";
+    return fmt::format("numbers of shape ({} or (rounds, {}", tail, tail);
+  };
+  RoundsRead read{.features = as_floats(arms, "arms", expected)};
   const Floats& features = read.features;
   if (features.ndim() != 2 && features.ndim() != 3) {
-    refuse_value("arms", expected, "shape " + shape_text(features));
+    refuse_value("arms", expected(), "shape " + shape_text(features));
   }
   check_length(limits, !offsets.is_none(), features, "arms",
                features.ndim() == 2 ? "arms, " : "rounds, arms, ");
@@ -272,9 +282,9 @@ RoundsRead read_rounds(const Limits& limits, py::handle user, py::handle arms, p
       }
     }
     if (ids_read.given()) {
-      const std::int64_t id = ids_read.at(r, 1, 0);
-      const bool one_for_all = !read.batch || whole_of(round, "round")->one.has_value();
-      read.ids.push_back(static_cast<std::uint64_t>(id) + (one_for_all ? r : 0));
+      // One number is that of the first round; the others follow it.
+      const auto id = static_cast<std::uint64_t>(ids_read.at(r, 1, 0));
+      read.ids.push_back(id + (ids_read.is_one() ? r : 0));
     }
   }
   return read;
@@ -282,12 +292,14 @@ RoundsRead read_rounds(const Limits& limits, py::handle user, py::handle arms, p
 
 ArmsRead read_arms(const Limits& limits, py::handle user, py::handle arm, const py::handle* reward,
                    py::handle item, py::handle offset, py::handle round, py::handle index) {
-  const std::string wanted = length_text(limits, !offset.is_none());
-  const std::string expected = fmt::format("numbers of shape ({},) or (arms, {})", wanted, wanted);
-  ArmsRead read{.features = floats_of(arm, "arm", expected)};
+  const auto expected = [&] {
+    const std::string wanted = length_text(limits, !offset.is_none());
+    return fmt::format("numbers of shape ({},) or (arms, {})", wanted, wanted);
+  };
+  ArmsRead read{.features = as_floats(arm, "arm", expected)};
   const Floats& features = read.features;
   if (features.ndim() != 1 && features.ndim() != 2) {
-    refuse_value("arm", expected, "shape " + shape_text(features));
+    refuse_value("arm", expected(), "shape " + shape_text(features));
   }
   read.batch = features.ndim() == 2;
   check_length(limits, !offset.is_none(), features, "arm", read.batch ? "arms, " : "");

@@ -15,7 +15,7 @@ ACTIONS = {"tea": {"hot": True}, "juice": {"sweet": np.float32(0.5), "tags": ["c
 
 
 class Interrupted:
-    """Stands before the service and loses the first answers: they are made, and nobody gets them."""
+    """Stands before the service and loses the first answers: made, and never sent on."""
 
     def __init__(self, port, losses, answer=None):
         self.losses = losses

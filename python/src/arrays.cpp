@@ -47,7 +47,7 @@ bool has_shape(const py::array& array, const Shape& shape) {
          std::equal(shape.begin(), shape.end(), array.shape());
 }
 
-std::string shape_text(const Shape& shape) {
+std::string text_of(const Shape& shape) {
   std::string text;
   for (const py::ssize_t length : shape) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", length);
@@ -74,16 +74,16 @@ class PerArm {
     const Integers& many = whole_->many;
     if (!has_shape(many, arms) && (rounds.empty() || !has_shape(many, rounds))) {
       refuse_value(name,
-                   fmt::format("a whole number or an array of shape {}{}", shape_text(arms),
-                               rounds.empty() || rounds == arms ? "" : " or " + shape_text(rounds)),
-                   "shape " + python::shape_text(many));
+                   fmt::format("a whole number or an array of shape {}{}", text_of(arms),
+                               rounds.empty() || rounds == arms ? "" : " or " + text_of(rounds)),
+                   "shape " + shape_text(many));
     }
     per_round_ = !has_shape(many, arms);
     for (py::ssize_t i = 0; i < many.size(); ++i) {
-      const std::int64_t value = many.data()[i];
-      if (value < 0 || value > most) {
+      const std::int64_t one = many.data()[i];
+      if (one < 0 || one > most) {
         refuse_value(name, fmt::format("0 to {}", most),
-                     fmt::format("{} at {}", value, place_text(many, i)));
+                     fmt::format("{} at {}", one, place_text(many, i)));
       }
     }
   }
@@ -161,7 +161,7 @@ void read_reward(py::handle reward, bool batch, std::vector<RewardedArm>& arms) 
 }  // namespace
 
 std::string shape_text(const py::array& array) {
-  return shape_text(Shape(array.shape(), array.shape() + array.ndim()));
+  return text_of(Shape(array.shape(), array.shape() + array.ndim()));
 }
 
 void refuse_value(const std::string& name, const std::string& expected, const std::string& given) {
@@ -346,7 +346,7 @@ ArmsRead read_arms(const Limits& limits, py::handle user, py::handle arm, const 
 }
 
 py::array_t<float> copy_of(std::span<const float> values) {
-  return {static_cast<py::ssize_t>(values.size()), values.data()};
+  return py::array_t<float>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
 }  // namespace mcnb::python

@@ -91,6 +91,8 @@ class Bandit(_core.Bandit):
         return self.partial_fit(users, arms, rewards, **more)
 
     def __repr__(self) -> str:
+        if not _core.is_made(self):  # __init__ has failed: there is nothing behind the properties
+            return "<Bandit that was never made>"
         return (f"Bandit({self.policy!r}, features={self.features}, users={self.users}, "
                 f"seed={self.seed})")
 

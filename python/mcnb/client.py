@@ -120,11 +120,11 @@ class Client:
 
     def event(self, event: Union[str, Decision]) -> Dict[str, Any]:
         """What is known of an event, with its explanation."""
-        return self.call("GET", self._path("events", _event(event)))
+        return dict(self.call("GET", self._path("events", _event(event))))
 
     def user(self, user: str) -> Dict[str, Any]:
         """What is known of a user."""
-        return self.call("GET", self._path("users", user))
+        return dict(self.call("GET", self._path("users", user)))
 
     def forget(self, user: str) -> None:
         """Makes the model forget a user."""
@@ -136,7 +136,7 @@ class Client:
 
     def model_info(self) -> Dict[str, Any]:
         """Settings and counts of this client's model."""
-        return self.call("GET", self._path())
+        return dict(self.call("GET", self._path()))
 
     def create_model(self, name: str, **settings: Any) -> "Client":
         """Makes a model (docs/HTTP_API.md lists the settings) and returns a client of it."""
@@ -151,7 +151,7 @@ class Client:
     def ready(self) -> bool:
         """Whether the service can serve now; does not try again."""
         try:
-            return self._try("GET", "/readyz", None)[0] == 200
+            return bool(self._try("GET", "/readyz", None)[0] == 200)
         except OSError:
             return False
 

@@ -85,7 +85,8 @@ class Result:
         """The regret curves of one policy, (seeds, rounds)."""
         if policy not in self.policies:
             raise ValueError(f"policy: expected one of {', '.join(self.policies)}, got {policy!r}")
-        return self.regret[self.policies.index(policy)]
+        curves: Numbers = self.regret[self.policies.index(policy)]
+        return curves
 
     def summary(self) -> List[Dict[str, Any]]:
         """One row for every policy: means over the seeds, and the deviation of the regret."""

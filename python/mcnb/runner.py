@@ -50,7 +50,7 @@ def run(environment: Union[str, NamedEnvironment, MakeEnvironment],
 
 def _seeds(seeds: Union[int, Iterable[int]]) -> List[int]:
     if hasattr(seeds, "__iter__"):
-        listed = [whole_number("seeds", seed) for seed in seeds]  # type: ignore[union-attr]
+        listed = [whole_number("seeds", seed) for seed in seeds]
     else:
         listed = list(range(1, whole_number("seeds", seeds, 1) + 1))
     if not listed or len(set(listed)) < len(listed):

@@ -205,7 +205,8 @@ std::optional<Whole> whole_of(py::handle value, const char* name) {
   }
   const py::array array = array_of(value, name, expected);
   const char kind = array.dtype().kind();
-  if (kind != 'i' && kind != 'u') {
+  const bool empty_list = array.size() == 0 && !py::isinstance<py::array>(value);
+  if (kind != 'i' && kind != 'u' && !empty_list) {
     refuse_type(name, expected, py::isinstance<py::array>(value) ? py::handle(array) : value);
   }
   auto converted =

@@ -56,11 +56,22 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
   return std::make_unique<Bandit>(setup);
 }
 
+// Whether __init__ has done its work on a Bandit.
+bool is_made(py::handle bandit) {
+  if (!py::isinstance<Bandit>(bandit)) {
+    refuse_type("bandit", "a Bandit", bandit);
+  }
+  return reinterpret_cast<py::detail::instance*>(bandit.ptr())
+      ->get_value_and_holder()
+      .holder_constructed();
+}
+
 }  // namespace
 
 void bind_bandit(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(Score, value, estimate, meta_bonus, user_bonus, cluster_size, considered);
   const py::object none = py::none();
+  module.def("is_made", &is_made, py::arg("bandit"));
   py::class_<Bandit>(module, "Bandit")
       .def(py::init(&make_bandit), py::arg("policy"), py::arg("options"), py::arg("features"),
            py::arg("users"), py::arg("seed"), py::arg("threads"), py::arg("block"),

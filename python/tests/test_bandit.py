@@ -35,6 +35,17 @@ def test_it_says_what_it_is():
     assert any(one["name"] == "gamma" for one in mcnb.policies()["mcnb"]["options"])
 
 
+def test_one_that_could_not_be_made_says_so():
+    """Debuggers and test runners show the object whose __init__ has failed."""
+    try:
+        mcnb.Bandit("mcnb", features=6, gamma=-1)
+    except ValueError as error:
+        frame = error.__traceback__.tb_next.tb_frame
+        assert repr(frame.f_locals["self"]) == "<Bandit that was never made>"
+    else:
+        raise AssertionError("a bandit with gamma=-1")
+
+
 def test_options_come_in_the_name_by_keyword_or_in_a_dict():
     texts = [mcnb.Bandit("linucb:users=each:alpha=0.5", features=3).options,
              mcnb.Bandit("linucb:users=each", features=3, alpha=0.5).options,
@@ -50,10 +61,10 @@ def test_it_learns_what_users_like():
     for i in range(600):
         user, arms = i % 2, unit_rows(chance.integers(2**32), 5, 4)
         arm = bandit.choose(user, arms)
-        reward = float(arms[arm][user] > 0.3)
+        reward = (1 + arms[arm][user]) / 2  # by chance alone a half
         bandit.learn(user, arms[arm], reward)
         liked.append(reward)
-    assert np.mean(liked[-200:]) > np.mean(liked[:50]) and np.mean(liked[-200:]) > 0.75
+    assert np.mean(liked[-200:]) > 0.65
 
 
 def test_arrays_of_any_kind_mean_the_same(bandit):
@@ -71,11 +82,11 @@ def test_arrays_of_any_kind_mean_the_same(bandit):
 
 
 def test_single_precision_arms_are_used_where_they_lie():
-    """Feature memory is borrowed: arms of several hundred megabytes cost next to nothing more."""
+    """Feature memory is borrowed: arms of two hundred megabytes cost next to nothing more."""
     import resource
 
-    bandit = mcnb.Bandit("random", features=4_000_000)
-    arms = np.ones((20, 4_000_000), np.float32)
+    bandit = mcnb.Bandit("random", features=1_000_000)
+    arms = np.ones((50, 1_000_000), np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     bandit.choose(0, arms)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < arms.nbytes / 1024 / 4
@@ -163,8 +174,9 @@ def test_the_meta_learner_is_looked_at_without_copying(bandit):
     view = bandit.parameters("meta")[0]
     before = view.copy()
     assert not view.flags.writeable and not view.flags.owndata
-    arms = unit_rows(77, 4, 6)
-    bandit.learn(0, arms[bandit.choose(0, arms)], 1)
+    for i in range(20):
+        arms = unit_rows(100 + i, 4, 6)
+        bandit.learn(0, arms[bandit.choose(0, arms)], 1)
     assert not np.array_equal(view, before), "the view does not follow the learner"
     assert np.array_equal(view, bandit.parameters("meta")[0])
     expected = view.copy()
@@ -234,7 +246,7 @@ def test_damaged_states_are_refused(bandit, tmp_path):
     lambda b: b.choose(0, unit_rows(1, 9000, 6)),
     lambda b: b.cluster(np.zeros(3000, int), unit_rows(1, 3000, 6)),
     lambda b: b.add_users(2_000_000),
-    lambda b: mcnb.run("synthetic", "mcnb", rounds=2000, seeds=1),
+    lambda b: mcnb.run("synthetic", "mcnb", rounds=300, seeds=1),
 ])
 def test_other_threads_run_while_it_computes(bandit, call):
     events = []

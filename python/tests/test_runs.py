@@ -144,7 +144,8 @@ def test_environments_are_walked_through():
 
 
 def test_an_own_policy_plays_in_the_same_runner():
-    policies = {"ours": "linucb:users=each", "theirs": LinUcb, "greedy": Greedy, "random": "random"}
+    policies = {"ours": "linucb:users=each:alpha=1:lambda=1", "theirs": LinUcb, "greedy": Greedy,
+                "random": "random"}
     result = mcnb.run(mcnb.environments.synthetic(**SMALL), policies, rounds=400, seeds=2)
     assert result.policies == list(policies)
     assert result.final_regret[1] == pytest.approx(result.final_regret[0], rel=1e-3)

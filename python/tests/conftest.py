@@ -24,10 +24,11 @@ def program():
 class Serving:
     """The real `mcnb serve` on a free port."""
 
-    def __init__(self, program, folder, *more):
+    def __init__(self, program, folder, *more, port=0):
         self.log = open(folder / "log", "w+")
         self.process = subprocess.Popen(
-            [program, "serve", "--data", str(folder / "data"), "--port", "0", *more],
+            [program, "serve", "--data", str(folder / "data"), "--port", str(port),
+             *more],
             stdout=subprocess.DEVNULL, stderr=self.log)
         self.port = None
         while self.port is None:
@@ -49,8 +50,8 @@ class Serving:
 def serving(program, tmp_path):
     started = []
 
-    def start(*more):
-        started.append(Serving(program, tmp_path, *more))
+    def start(*more, port=0):
+        started.append(Serving(program, tmp_path, *more, port=port))
         return started[-1]
 
     yield start

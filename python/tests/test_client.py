@@ -142,7 +142,7 @@ def test_a_busy_service_is_asked_again(serving):
     assert len(between.requests) == 3
     between.losses = 5
     with pytest.raises(mcnb.ServiceError, match="503 overloaded: come later"):
-        client.of("default").rank("ann", ACTIONS)
+        client.rank("ann", ACTIONS)
     assert between.losses == 1
     between.close()
 
@@ -169,7 +169,7 @@ def test_a_server_that_comes_back_is_found_again(serving):
     client = mcnb.Client(server.url, backoff=0.001)
     client.rank("ann", ACTIONS)
     server.stop()
-    again = serving("--port", str(server.port))
+    again = serving(port=server.port)
     assert client.rank("ann", ACTIONS).action in ACTIONS
     assert again.port == server.port
 

@@ -68,15 +68,18 @@ def module_name():
     return f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
+def information():
+    """{name: bytes} of the folder *.dist-info."""
+    wheel = f"Wheel-Version: 1.0\nGenerator: mcnb\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+    return {"METADATA": metadata().encode(), "WHEEL": wheel.encode(),
+            "LICENSE": (ROOT / "LICENSE").read_bytes()}
+
+
 def write_wheel(wheel_directory, files):
     """Writes a wheel of {name inside: bytes}, with its metadata."""
     name = f"mcnb-{version()}"
-    info = f"{name}.dist-info"
-    files = dict(files)
-    files[f"{info}/METADATA"] = metadata().encode()
-    files[f"{info}/WHEEL"] = ("Wheel-Version: 1.0\nGenerator: mcnb\nRoot-Is-Purelib: false\n"
-                              f"Tag: {TAG}\n").encode()
-    files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    folder = f"{name}.dist-info"
+    files = {**files, **{f"{folder}/{file}": text for file, text in information().items()}}
     record = ""
     path = Path(wheel_directory) / f"{name}-{TAG}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
@@ -84,7 +87,7 @@ def write_wheel(wheel_directory, files):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
             record += f"{inside},sha256={digest.decode()},{len(content)}\n"
             write_file(wheel, inside, content)
-        write_file(wheel, f"{info}/RECORD", (record + f"{info}/RECORD,,\n").encode())
+        write_file(wheel, f"{folder}/RECORD", (record + f"{folder}/RECORD,,\n").encode())
     return path.name
 
 
@@ -122,11 +125,23 @@ def build_sdist(sdist_directory, config_settings=None):
     with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for file in sorted(files):
             archive.add(file, f"{name}/{file.relative_to(ROOT)}", recursive=False)
-        information = tarfile.TarInfo(f"{name}/PKG-INFO")
+        entry = tarfile.TarInfo(f"{name}/PKG-INFO")
         text = metadata().encode()
-        information.size = len(text)
-        archive.addfile(information, io.BytesIO(text))
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
     return path.name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """The metadata alone, without compiling anything."""
+    folder = Path(metadata_directory) / f"mcnb-{version()}.dist-info"
+    folder.mkdir()
+    for name, text in information().items():
+        (folder / name).write_bytes(text)
+    return folder.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def get_requires_for_build_wheel(config_settings=None):

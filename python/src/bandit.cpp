@@ -18,6 +18,7 @@ const StateHeader kBanditFile{.kind = "python-bandit", .version = 1};
 constexpr std::uint64_t kLongestText = 1 << 16;
 constexpr std::uint64_t kMostOptions = 1 << 12;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
+constexpr std::size_t kLearnedAtOnce = 1024;  // rewards
 constexpr const char* kPickle = "a pickled bandit";
 
 // Without the GIL, and alone with the bandit.
@@ -284,21 +285,35 @@ void Bandit::address(ArmsRead& read) {
   }
 }
 
+// Many rewards are learned some at a time: in between Ctrl-C is heard.
 void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handle item,
                    py::handle offset, py::handle round, py::handle index) {
   ArmsRead read = read_arms(limits(), user, arm, &reward, item, offset, round, index);
-  const Alone alone(mutex_);
-  address(read);
-  if (!read.batch) {
-    model_->policy->learn(read.arms[0].round, read.arms[0].arm, read.arms[0].reward);
-    return;
+  {
+    const Alone alone(mutex_);
+    address(read);
+    if (!read.batch) {
+      model_->policy->learn(read.arms[0].round, read.arms[0].arm, read.arms[0].reward);
+      return;
+    }
   }
-  const std::size_t refused = model_->policy->learn_all(read.arms);
+  const std::span<const RewardedArm> all(read.arms);
+  std::size_t refused = 0;
+  for (std::size_t begin = 0; begin < all.size(); begin += kLearnedAtOnce) {
+    {
+      const Alone alone(mutex_);
+      refused += model_->policy->learn_all(
+          all.subspan(begin, std::min(kLearnedAtOnce, all.size() - begin)));
+    }
+    if (PyErr_CheckSignals() != 0) {
+      throw py::error_already_set();
+    }
+  }
   if (refused > 0) {
     throw Error(ErrorKind::kInput,
                 fmt::format("reward: {} of {} were refused, as their steps would have left the "
                             "finite numbers; the others are learned",
-                            refused, read.arms.size()));
+                            refused, all.size()));
   }
 }
 

@@ -271,6 +271,27 @@ def test_other_threads_run_while_it_computes(bandit, call):
     assert seen == ["begin"]
 
 
+def test_signals_are_heard_while_a_batch_is_learned():
+    import signal
+
+    bandit = mcnb.Bandit("kernelucb", features=6, history_limit=200)
+    arms = unit_rows(1, 300_000, 6)
+    calls = []
+
+    def handler(number, frame):
+        calls.append(bandit.predict(0, arms[:2]))  # bandits may be used in handlers, too
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            bandit.learn(0, arms, np.ones(len(arms)))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(calls) == 1
+
+
 def test_threads_that_share_a_bandit_wait_for_each_other():
     bandit = mcnb.Bandit("mcnb", features=6, users=4, threads=2)
     arms = unit_rows(1, 5, 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -129,6 +130,16 @@ class Result:
             "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
                       for i, (cell, width) in enumerate(zip(line, widths))).rstrip()
             for line in lines)
+
+    def _repr_html_(self) -> str:
+        """The table, in notebooks."""
+        head = "".join(f"<th>{name}</th>" for name in ("policy", "regret", "reward", "seconds"))
+        rows = ""
+        for row in self.summary():
+            spread = "" if row["deviation"] is None else f" ± {row['deviation']:.1f}"
+            rows += (f"<tr><td>{escape(row['policy'])}</td><td>{row['regret']:.1f}{spread}</td>"
+                     f"<td>{row['reward']:.1f}</td><td>{row['seconds']:.2f}</td></tr>")
+        return f"<table><tr>{head}</tr>{rows}</table>"
 
     def __repr__(self) -> str:
         return (f"<Result of {len(self.policies)} policies, {len(self.seeds)} seeds, "

@@ -85,6 +85,7 @@ def test_results_are_arrays():
     rows = result.summary()
     assert rows[0]["regret"] == result.final_regret[0].mean()
     assert "mcnb" in str(result) and "3 seeds" in repr(result)
+    assert "<td>random</td>" in result._repr_html_()
     with pytest.raises(ValueError, match="policy: expected one of mcnb, random, got 'x'"):
         result.of("x")
 

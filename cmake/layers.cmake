@@ -3,7 +3,8 @@ include(GNUInstallDirs)
 # mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...] [TOGETHER]): a static library of FOLDER/*.cpp.
 # Headers that most of its files include may be precompiled; every file includes what it needs all the
 # same (the release preset precompiles nothing). A few files that share large headers may be compiled
-# together, as one.
+# together, as one. Position independent, so that the Python module can be made of them; nothing else
+# may take the place of our functions, so calls inside a file cost no more than in a program.
 function(mcnb_library target folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "TOGETHER" "" "USES;PRECOMPILE")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
@@ -13,7 +14,8 @@ function(mcnb_library target folder)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${arg_USES} PRIVATE $<BUILD_INTERFACE:mcnb_options>)
-  set_target_properties(${target} PROPERTIES
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
     UNITY_BUILD ${arg_TOGETHER} UNITY_BUILD_BATCH_SIZE 0)
   if(arg_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE

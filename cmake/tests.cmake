@@ -58,3 +58,12 @@ if(NOT MCNB_SANITIZE)
     -D version=${PROJECT_VERSION}
     -P ${PROJECT_SOURCE_DIR}/tests/install/package_test.cmake)
 endif()
+
+# The package with its module, beside the program, by the Python that it was built for.
+if(TARGET mcnb_python)
+  add_test(NAME python COMMAND ${Python_EXECUTABLE} -m pytest --quiet -p no:cacheprovider
+    ${PROJECT_SOURCE_DIR}/python/tests)
+  set_property(TEST python PROPERTY ENVIRONMENT
+    PYTHONPATH=${MCNB_PYTHON_DIR} PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=agg
+    MCNB_BINARY=$<TARGET_FILE:mcnb> MCNB_BUILD_DIR=${PROJECT_BINARY_DIR})
+endif()

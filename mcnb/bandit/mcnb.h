@@ -103,7 +103,13 @@ class Mcnb : public Policy {
     return learners_;
   }
   const MetaLearner& meta_learner() const { return meta_; }
+  MetaLearner& meta_learner() {
+    decision_.fresh = false;
+    return meta_;
+  }
   const Histories& histories() const { return histories_; }
+  // Whose learner speaks for the user: its own, or that of its pre-cluster.
+  UserId learner_of(UserId user) const { return learner_of_[index(user)]; }
   // mu: how often the user's learner has been trained on feedback.
   std::uint64_t trained_count(UserId user) const {
     return trained_[index(learner_of_[index(user)])];
@@ -144,7 +150,6 @@ class Mcnb : public Policy {
   };
 
   const NetworkShape& shape() const { return learners_.shape(); }
-  UserId learner_of(UserId user) const { return learner_of_[index(user)]; }
   std::vector<std::size_t> preselect(const Round& round, std::vector<Score>& scores);
   Scored score_arms(const Round& round, std::vector<Cluster>& clusters);
   std::uint64_t score_places(std::span<const Place> places);

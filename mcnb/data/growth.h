@@ -26,9 +26,11 @@ void make_room(std::vector<T>& column, std::size_t added, double growth) {
   if (needed > column.capacity()) {
     const double fewest = column.empty() || growth > 1.0 ? 1.0 : kUnexpectedGrowth;
     const double expected = static_cast<double>(needed) * std::clamp(growth, fewest, kMostGrowth);
-    column.reserve(std::max(static_cast<std::size_t>(expected), needed));
-    prefer_large_pages(column.data() + column.size(),
-                       (column.capacity() - column.size()) * sizeof(T));
+    std::vector<T> larger;
+    larger.reserve(std::max(static_cast<std::size_t>(expected), needed));
+    prefer_large_pages(larger.data(), larger.capacity() * sizeof(T));  // before it is moved there
+    larger.insert(larger.end(), column.begin(), column.end());
+    column.swap(larger);
   }
 }
 

@@ -1,0 +1,152 @@
+"""Builds wheels of the package mcnb for pip, by CMake: the hooks of PEP 517 and PEP 660.
+
+It needs no other Python package, so `pip install .` works without a network, with and without build
+isolation. The module is compiled for the Python that runs this. `--config-settings build-dir=DIR`
+takes a folder that CMake has configured before, instead of build/wheel.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of all files, so that equal contents give equal wheels
+TAG = "cp{0.major}{0.minor}-cp{0.major}{0.minor}-{1}".format(
+    sys.version_info, sysconfig.get_platform().replace("-", "_").replace(".", "_"))
+
+
+def version():
+    """The one of CMakeLists.txt."""
+    return re.search(r"project\(mcnb VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+def metadata():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version()}",
+             f"Summary: {project['description']}", f"License: {project['license']['text']}",
+             f"Requires-Python: {project['requires-python']}"]
+    lines += [f"Requires-Dist: {one}" for one in project["dependencies"]]
+    for extra, names in project["optional-dependencies"].items():
+        lines.append(f"Provides-Extra: {extra}")
+        lines += [f'Requires-Dist: {name}; extra == "{extra}"' for name in names]
+    readme = (ROOT / project["readme"]).read_text()
+    return "\n".join(lines) + "\nDescription-Content-Type: text/markdown\n\n" + readme
+
+
+def build(settings):
+    """Compiles the module. Returns the folder of the package as it is imported."""
+    given = (settings or {}).get("build-dir")
+    folder = (ROOT / given) if given else ROOT / "build" / f"wheel-{TAG}"
+    if not given:
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        subprocess.run(
+            ["cmake", "-S", str(ROOT), "-B", str(folder), *generator, "-DCMAKE_BUILD_TYPE=Release",
+             "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF", "-DMCNB_BUILD_TESTS=OFF",
+             "-DMCNB_BUILD_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}"], check=True)
+    parallel = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
+    subprocess.run(["cmake", "--build", str(folder), "--target", "mcnb_python",
+                    "--parallel", parallel], check=True)
+    package = folder / "python"
+    if not (package / "mcnb" / module_name()).exists():
+        raise SystemExit(f"{folder} was configured for another Python than {sys.executable}")
+    return package
+
+
+def module_name():
+    return f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def information():
+    """{name: bytes} of the folder *.dist-info."""
+    wheel = f"Wheel-Version: 1.0\nGenerator: mcnb\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+    return {"METADATA": metadata().encode(), "WHEEL": wheel.encode(),
+            "LICENSE": (ROOT / "LICENSE").read_bytes()}
+
+
+def write_wheel(wheel_directory, files):
+    """Writes a wheel of {name inside: bytes}, with its metadata."""
+    name = f"mcnb-{version()}"
+    folder = f"{name}.dist-info"
+    files = {**files, **{f"{folder}/{file}": text for file, text in information().items()}}
+    record = ""
+    path = Path(wheel_directory) / f"{name}-{TAG}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for inside, content in sorted(files.items()):
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            record += f"{inside},sha256={digest.decode()},{len(content)}\n"
+            write_file(wheel, inside, content)
+        write_file(wheel, f"{folder}/RECORD", (record + f"{folder}/RECORD,,\n").encode())
+    return path.name
+
+
+def write_file(wheel, inside, content):
+    entry = zipfile.ZipInfo(inside, EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = (0o755 if inside.endswith(".so") else 0o644) << 16
+    wheel.writestr(entry, content)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    package = build(config_settings)
+    sources = [file for file in (ROOT / "python" / "mcnb").iterdir()
+               if file.suffix in (".py", ".pyi") or file.name == "py.typed"]
+    files = {f"mcnb/{file.name}": file.read_bytes() for file in sources}
+    files[f"mcnb/{module_name()}"] = (package / "mcnb" / module_name()).read_bytes()
+    return write_wheel(wheel_directory, files)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """The package stays in the build folder, with links to the sources."""
+    return write_wheel(wheel_directory, {"mcnb.pth": f"{build(config_settings)}\n".encode()})
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """What is needed to build: all files that git knows, or, without git, the source folders."""
+    name = f"mcnb-{version()}"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        files = [ROOT / file for file in listed.stdout.split("\0") if file]
+    else:
+        files = [file for file in ROOT.rglob("*")
+                 if file.is_file() and file.relative_to(ROOT).parts[0] not in ("build", "results")]
+    path = Path(sdist_directory) / f"{name}.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for file in sorted(files):
+            archive.add(file, f"{name}/{file.relative_to(ROOT)}", recursive=False)
+        entry = tarfile.TarInfo(f"{name}/PKG-INFO")
+        text = metadata().encode()
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
+    return path.name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """The metadata alone, without compiling anything."""
+    folder = Path(metadata_directory) / f"mcnb-{version()}.dist-info"
+    folder.mkdir()
+    for name, text in information().items():
+        (folder / name).write_bytes(text)
+    return folder.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+get_requires_for_build_editable = get_requires_for_build_wheel
+get_requires_for_build_sdist = get_requires_for_build_wheel

@@ -1,0 +1,38 @@
+"""Clustered neural contextual bandits: the engine mcnb, from Python.
+
+>>> import mcnb
+>>> bandit = mcnb.Bandit("mcnb", features=10, users=50)
+>>> arm = bandit.choose(user=3, arms=arms)          # arms: an array of shape (arms, 10)
+>>> bandit.learn(user=3, arm=arms[arm], reward=1.0)
+
+Compare policies: `mcnb.run`, `mcnb.environments`, `mcnb.plot`. Write your own: `mcnb.Policy`,
+`mcnb.Environment`. Talk to the service `mcnb serve`: `mcnb.Client`. The guide is docs/PYTHON.md.
+"""
+
+from . import environments, plot
+from ._core import __version__, policies, simd_target
+from .bandit import Bandit
+from .client import Client, Decision, ServiceError
+from .environment import Environment
+from .policy import Policy, Setup
+from .results import Result
+from .rounds import Round
+from .runner import run
+
+__all__ = [
+    "Bandit",
+    "Client",
+    "Decision",
+    "Environment",
+    "Policy",
+    "Result",
+    "Round",
+    "ServiceError",
+    "Setup",
+    "__version__",
+    "environments",
+    "plot",
+    "policies",
+    "run",
+    "simd_target",
+]

@@ -1,0 +1,104 @@
+"""A policy that chooses and learns, one call at a time."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, Optional, Type, TypeVar, Union
+
+import numpy.typing as npt
+
+from . import _core
+from .options import option_texts, whole_number
+
+Self = TypeVar("Self", bound="Bandit")
+
+
+class Bandit(_core.Bandit):
+    """A policy of the engine with its learners.
+
+    policy         its name ("mcnb", "linucb", "club", ...: `mcnb.policies()`), perhaps with
+                   options: "mcnb:gamma=0.2"
+    features       length of the vectors that describe arms
+    users          how many users there are; more can come by `add_users`
+    preset         a named set of options, of policies that have such
+    seed           of all random numbers: the same seed and calls give the same answers
+    threads        that one call may use; 0: one per processor. Answers do not depend on it
+    block          where arms have blocks of a longer, otherwise zero vector: their length
+    user_features  what users look like, of shape (users, numbers), for policies that want it
+    **options      of the policy; where a name is taken by an argument above, use
+                   options={"users": "each"}
+
+    `choose`, `scores`, `predict` and `predict_expectations` take `arms` of shape (arms, features),
+    or (rounds, arms, features) for a batch; `user` is one number, or one for each round, or one for
+    each arm. `learn`, `start` and `cluster` take one arm of shape (features,), or (arms, features).
+    Arrays of float32 in rows are used where they lie. Calls from several threads wait for each
+    other; the GIL is free while they compute.
+    """
+
+    def __init__(self, policy: str = "mcnb", *, features: int, users: int = 1,
+                 preset: Optional[str] = None, seed: int = 0, threads: int = 1, block: int = 0,
+                 user_features: Optional[npt.ArrayLike] = None,
+                 options: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
+        if not isinstance(policy, str):
+            raise TypeError(f"policy: expected a name, got {type(policy).__name__}")
+        both = sorted(set(options or {}) & set(more))
+        if both:
+            raise ValueError(f"options: expected {both[0]} once, got it twice")
+        values = {**(options or {}), **more}
+        if preset is not None:
+            values["preset"] = preset
+        super().__init__(policy, option_texts(values), whole_number("features", features, 1),
+                         whole_number("users", users, 1), whole_number("seed", seed),
+                         whole_number("threads", threads), whole_number("block", block),
+                         user_features)
+
+    @classmethod
+    def load(cls: Type[Self], path: Union[str, "os.PathLike[str]"],
+             threads: Optional[int] = None) -> Self:
+        """The bandit that `save` wrote; it goes on bit for bit."""
+        bandit = cls.__new__(cls)
+        count = 0 if threads is None else whole_number("threads", threads, 1)
+        _core.Bandit.__init__(bandit, path=os.fspath(path), threads=count)
+        return bandit
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes everything into a file: the whole of it, or the old one stays."""
+        super().save(os.fspath(path))
+
+    def copy(self: Self) -> Self:
+        """Another bandit in the same state."""
+        return _restored(type(self), self.to_bytes(), dict(self.__dict__))
+
+    def __copy__(self: Self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self: Self, memo: Any) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.to_bytes(), dict(self.__dict__))
+
+    def partial_fit(self: Self, users: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike,
+                    **more: Any) -> Self:
+        """Learns from rewards of arms, one after the other; the same as `learn`."""
+        self.learn(users, arms, rewards, **more)
+        return self
+
+    def fit(self: Self, users: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike,
+            **more: Any) -> Self:
+        """`reset`, then `partial_fit`."""
+        self.reset()
+        return self.partial_fit(users, arms, rewards, **more)
+
+    def __repr__(self) -> str:
+        if not _core.is_made(self):  # __init__ has failed: there is nothing behind the properties
+            return "<Bandit that was never made>"
+        return (f"Bandit({self.policy!r}, features={self.features}, users={self.users}, "
+                f"seed={self.seed})")
+
+
+def _restored(cls: Type[Self], state: bytes, attributes: Mapping[str, Any]) -> Self:
+    bandit = cls.__new__(cls)
+    _core.Bandit.__init__(bandit, state=state)
+    bandit.__dict__.update(attributes)
+    return bandit

@@ -1,0 +1,89 @@
+"""Policies of your own, which play beside those of the engine."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from .rounds import Round, user_of, whole_numbers
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a policy is made for: the environment's sizes, and the seed of the run."""
+
+    features: int
+    users: int
+    seed: int
+    user_features: Optional[npt.NDArray[np.float32]] = None
+    block: int = 0
+
+
+class Policy:
+    """The base of policies of your own. `mcnb.run` makes one for every seed: `MyPolicy(setup)`.
+
+    Write `choose` and `learn`. While they run, `self.round` is the round they are about, with all
+    that it has (users, items, offsets, id); its rewards are not told.
+    """
+
+    memory: int = 0  # bytes, for the table of results
+    round: Optional[Round] = None
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def choose(self, user: Union[int, npt.NDArray[np.int64]], arms: npt.NDArray[np.float32]) -> int:
+        """The place of the arm to choose. `user` is an array where arms have different users."""
+        raise NotImplementedError(f"{type(self).__name__} has no choose")
+
+    def learn(self, user: int, arm: npt.NDArray[np.float32], reward: float) -> None:
+        """The reward of the arm that was chosen; `arm` is its features."""
+
+    def start(self, user: int, arm: npt.NDArray[np.float32], reward: float) -> None:
+        """A sample known before the first round; `learn` takes it where this is not written."""
+        self.learn(user, arm, reward)
+
+    def cluster(self, user: int, arm: npt.NDArray[np.float32]) -> Optional[npt.ArrayLike]:
+        """The users who agree with this one about the arm; None for policies that do not say."""
+        return None
+
+    # What the runner of the engine calls.
+
+    def _start(self, user: int, arm: Any, offset: int, reward: float) -> None:
+        self.round = None
+        self.start(user, arm, reward)
+
+    def _choose(self, id: int, users: Any, arms: Any, items: Any, offsets: Any) -> int:
+        user = user_of(users)
+        self.round = Round(user, arms, items=items, offsets=offsets, id=id)
+        chosen = self.choose(user, arms)
+        try:
+            place = operator.index(chosen)
+        except TypeError:
+            raise TypeError(f"{type(self).__name__}.choose: expected the place of an arm, "
+                            f"got {type(chosen).__name__}") from None
+        if not 0 <= place < len(arms):
+            raise ValueError(f"{type(self).__name__}.choose: expected 0 to {len(arms) - 1}, "
+                             f"got {place}")
+        return place
+
+    def _learn(self, id: int, index: int, user: int, arm: Any, item: Any, offset: int,
+               reward: float) -> None:
+        self.learn(user, arm, reward)
+
+    def _cluster(self, user: int, arm: Any) -> Any:
+        found = self.cluster(user, arm)
+        if found is None:
+            return None
+        users = np.unique(np.asarray(found))
+        if users.size == 0:
+            raise ValueError(f"{type(self).__name__}.cluster: expected at least the user, got "
+                             "nobody")
+        most = self._users - 1
+        return whole_numbers(f"{type(self).__name__}.cluster", users, users.shape, most).tolist()
+
+    _users: int = 2**32 - 1

@@ -1,0 +1,160 @@
+"""What a run has measured, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """How well a policy's clusters matched the true ones, at some rounds, seed by seed."""
+
+    rounds: npt.NDArray[np.int64]
+    precision: Numbers  # (seeds, rounds), like all below
+    recall: Numbers
+    adjusted_rand: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Every policy with every seed.
+
+    policies       their labels
+    seeds          the seeds
+    rounds         where regret was noted, counted from 1; the last is the last of the run
+    regret         the regret up to there, (policies, seeds, rounds): the sum of what the best arms
+                   could expect less what the chosen ones could
+    reward         the sum of rewards, (policies, seeds), like all below
+    seconds        in choose and learn
+    training_steps, adaptation_steps, memory
+    quality        by label, of policies that cluster, where the truth is known
+    """
+
+    policies: List[str]
+    seeds: List[int]
+    rounds: npt.NDArray[np.int64]
+    regret: Numbers
+    reward: Numbers
+    seconds: Numbers
+    training_steps: npt.NDArray[np.int64]
+    adaptation_steps: npt.NDArray[np.int64]
+    memory: npt.NDArray[np.int64]
+    quality: Dict[str, Quality]
+
+    @classmethod
+    def from_cells(cls, cells: Sequence[Dict[str, Any]], seeds: List[int], rounds: int) -> "Result":
+        """From the results of single runs, seed by seed, as the engine gives them."""
+        count = len(cells) // len(seeds)
+        by_policy = [cells[i::count] for i in range(count)]
+
+        def table(name: str, dtype: Any) -> Any:
+            return np.array([[cell[name] for cell in row] for row in by_policy], dtype)
+
+        quality = {}
+        for row in by_policy:
+            if len(row[0]["quality_rounds"]):
+                quality[row[0]["policy"]] = Quality(
+                    row[0]["quality_rounds"],
+                    *(np.array([cell[name] for cell in row])
+                      for name in ("precision", "recall", "adjusted_rand")))
+        return cls(
+            policies=[row[0]["policy"] for row in by_policy],
+            seeds=list(seeds),
+            rounds=cells[0]["curve_rounds"],
+            regret=table("curve", np.float64),
+            reward=table("reward", np.float64),
+            seconds=table("seconds", np.float64),
+            training_steps=table("training_steps", np.int64),
+            adaptation_steps=table("adaptation_steps", np.int64),
+            memory=table("memory", np.int64),
+            quality=quality,
+        )
+
+    @property
+    def final_regret(self) -> Numbers:
+        """The regret of all rounds, (policies, seeds)."""
+        return self.regret[:, :, -1]
+
+    def of(self, policy: str) -> Numbers:
+        """The regret curves of one policy, (seeds, rounds)."""
+        if policy not in self.policies:
+            raise ValueError(f"policy: expected one of {', '.join(self.policies)}, got {policy!r}")
+        curves: Numbers = self.regret[self.policies.index(policy)]
+        return curves
+
+    def summary(self) -> List[Dict[str, Any]]:
+        """One row for every policy: means over the seeds, and the deviation of the regret."""
+        rows = []
+        for i, policy in enumerate(self.policies):
+            several = len(self.seeds) > 1
+            rows.append({
+                "policy": policy,
+                "regret": float(self.final_regret[i].mean()),
+                "deviation": float(self.final_regret[i].std(ddof=1)) if several else None,
+                "reward": float(self.reward[i].mean()),
+                "seconds": float(self.seconds[i].mean()),
+                "memory": float(self.memory[i].mean()),
+            })
+        return rows
+
+    def to_frame(self) -> Any:
+        """The regret curves as a pandas DataFrame with policy, seed, round and regret."""
+        pandas = _pandas()
+        policies, seeds, points = self.regret.shape
+        return pandas.DataFrame({
+            "policy": np.repeat(self.policies, seeds * points),
+            "seed": np.tile(np.repeat(self.seeds, points), policies),
+            "round": np.tile(self.rounds, policies * seeds),
+            "regret": self.regret.ravel(),
+        })
+
+    def summary_frame(self) -> Any:
+        """`summary` as a pandas DataFrame, by policy."""
+        return _pandas().DataFrame(self.summary()).set_index("policy")
+
+    def __str__(self) -> str:
+        lines = [("policy", "regret", "", "reward", "seconds")]
+        for row in self.summary():
+            spread = "" if row["deviation"] is None else f"± {row['deviation']:.1f}"
+            lines.append((row["policy"], f"{row['regret']:.1f}", spread, f"{row['reward']:.1f}",
+                          f"{row['seconds']:.2f}"))
+        widths = [max(len(line[i]) for line in lines) for i in range(5)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                      for i, (cell, width) in enumerate(zip(line, widths))).rstrip()
+            for line in lines)
+
+    def _repr_html_(self) -> str:
+        """The table, in notebooks."""
+        head = "".join(f"<th>{name}</th>" for name in ("policy", "regret", "reward", "seconds"))
+        rows = ""
+        for row in self.summary():
+            spread = "" if row["deviation"] is None else f" ± {row['deviation']:.1f}"
+            rows += (f"<tr><td>{escape(row['policy'])}</td><td>{row['regret']:.1f}{spread}</td>"
+                     f"<td>{row['reward']:.1f}</td><td>{row['seconds']:.2f}</td></tr>")
+        return f"<table><tr>{head}</tr>{rows}</table>"
+
+    def __repr__(self) -> str:
+        return (f"<Result of {len(self.policies)} policies, {len(self.seeds)} seeds, "
+                f"{int(self.rounds[-1])} rounds>\n{self}")
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("pandas is not installed (Debian: python3-pandas); Result has the same "
+                          "numbers as arrays") from None
+    return pandas
+
+
+def mean_and_deviation(curves: Numbers) -> "tuple[Numbers, Optional[Numbers]]":
+    """Over the seeds, for every round; no deviation of a single one."""
+    return curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else None

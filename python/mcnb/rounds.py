@@ -1,0 +1,84 @@
+"""What a policy chooses from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_ARMS = 10_000
+LARGEST_REWARD = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round: for whom, which arms, and where they are known, their rewards.
+
+    user      the user of all arms, or an array with the user of each
+    arms      their features, of shape (arms, features)
+    rewards   what each arm would pay, as a policy sees it; None: nobody knows them all
+    expected  the same without noise: what regret is made of; None: the rewards
+    items     what each arm offers, where items have an identity
+    offsets   where each arm's features begin, where they are blocks of a longer vector
+    id        addresses the random draws of the decision
+    """
+
+    user: Union[int, npt.NDArray[np.int64]]
+    arms: npt.NDArray[np.float32]
+    rewards: Optional[npt.NDArray[np.float64]] = None
+    expected: Optional[npt.NDArray[np.float64]] = None
+    items: Optional[npt.NDArray[np.int64]] = None
+    offsets: Optional[npt.NDArray[np.int64]] = None
+    id: int = 0
+
+    @property
+    def users(self) -> npt.NDArray[np.int64]:
+        """The user of every arm."""
+        return np.broadcast_to(np.asarray(self.user, np.int64), (len(self.arms),))
+
+
+def user_of(users: npt.NDArray[np.int64]) -> Union[int, npt.NDArray[np.int64]]:
+    """One number where all arms have the same user."""
+    return int(users[0]) if (users == users[0]).all() else users
+
+
+def whole_numbers(name: str, values: Any, shape: Tuple[int, ...], most: int
+                  ) -> npt.NDArray[np.int64]:
+    """Whole numbers from 0 to `most`, one for each place of the shape or one for all."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected whole numbers, got {array.dtype.name}")
+    if array.shape not in ((), shape):
+        raise ValueError(f"{name}: expected a whole number or shape {shape}, "
+                         f"got shape {array.shape}")
+    if array.size and not (0 <= array.min() and array.max() <= most):
+        raise ValueError(f"{name}: expected 0 to {most}, got {array.min()} to {array.max()}")
+    return np.ascontiguousarray(np.broadcast_to(array, shape), np.int64)
+
+
+def real_numbers(name: str, values: Any, shape: Tuple[Optional[int], ...], dtype: Any) -> Any:
+    """Finite numbers of the shape, where None stands for any length from 1."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name}: expected real numbers, got {array.dtype.name}")
+    fits = len(array.shape) == len(shape) and all(
+        length > 0 if wanted is None else length == wanted
+        for length, wanted in zip(array.shape, shape))
+    if not fits:
+        text = ", ".join("any" if length is None else str(length) for length in shape)
+        raise ValueError(f"{name}: expected shape ({text}), got shape {array.shape}")
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(array, dtype)
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}: expected finite numbers, got {array[place]} at {list(place)}")
+    return array
+
+
+def reward_numbers(name: str, values: Any, shape: Tuple[int, ...]) -> Any:
+    array = real_numbers(name, values, shape, np.float64)
+    if array.size and np.abs(array).max() > LARGEST_REWARD:
+        raise ValueError(f"{name}: expected numbers from {-LARGEST_REWARD} to {LARGEST_REWARD}")
+    return array

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "mcnb/bandit/policies.h"
+#include "python/src/arrays.h"
+
+namespace mcnb {
+class Mcnb;
+}
+
+namespace mcnb::python {
+
+// What a bandit is made of. Options are as the policy's table reads them.
+struct BanditSetup {
+  PolicySpec policy;
+  std::uint32_t features = 0;
+  std::size_t users = 1;
+  std::uint64_t seed = 0;
+  std::size_t threads = 1;
+  std::uint32_t block = 0;
+  std::vector<float> user_features = {};
+  std::size_t user_feature_count = 0;
+};
+
+// A policy with the memory it borrows.
+struct Model {
+  explicit Model(const BanditSetup& setup);
+
+  std::vector<float> user_features;
+  ThreadPool threads;
+  std::unique_ptr<Policy> policy;
+};
+
+// A policy as Python holds it: it numbers its decisions, so that feedback finds the random draws of
+// the decision that it is about.
+//
+// Calls from several threads wait for each other; while they compute, other threads of Python run.
+class Bandit {
+ public:
+  explicit Bandit(const BanditSetup& setup);
+  // Throw Error (kCorrupt, kSystem) for what `save` or `bytes` did not write. 0 threads: as saved.
+  static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads);
+  static std::unique_ptr<Bandit> from_bytes(const std::string& bytes);
+
+  py::object choose(py::handle user, py::handle arms, py::handle items, py::handle offsets,
+                    py::handle round);
+  py::object predict(py::handle user, py::handle arms, py::handle items, py::handle offsets,
+                     py::handle round, bool exploit);
+  py::object scores(py::handle user, py::handle arms, py::handle items, py::handle offsets,
+                    py::handle round);
+  py::object expectations(py::handle user, py::handle arms, py::handle items, py::handle offsets,
+                          py::handle round);
+  py::object cluster(py::handle user, py::handle arm, py::handle item, py::handle offset);
+  void learn(py::handle user, py::handle arm, py::handle reward, py::handle item, py::handle offset,
+             py::handle round, py::handle index);
+  void start(py::handle user, py::handle arm, py::handle reward, py::handle offset);
+  void add_users(std::int64_t count);
+  bool forget(py::handle user);
+  void reset();
+
+  py::list parameters(py::handle who);
+  void set_parameters(py::handle who, py::handle values);
+
+  void save(const std::string& path);
+  std::string bytes();
+
+  const BanditSetup& setup() const { return setup_; }
+  std::size_t users() const { return users_; }
+  std::optional<std::uint64_t> last_round();
+  std::size_t memory_bytes();
+  StepCounts steps();
+
+  // Mean seconds of `choose` without Python, over so many rounds like this one.
+  double time_choose(py::handle user, py::handle arms, std::uint64_t rounds);
+
+  // For the runner: the policy, to be used by nobody else meanwhile.
+  std::shared_ptr<Model> model() { return model_; }
+
+ private:
+  struct Decision {
+    RoundId round{};
+    ArmIndex arm{};
+  };
+  using Scores = std::vector<std::vector<Score>>;
+
+  Limits limits() const { return {users_, setup_.features, setup_.block}; }
+  Mcnb& networks();
+  UserId known_user(py::handle user, const char* name) const;
+  RoundsRead read(py::handle user, py::handle arms, py::handle items, py::handle offsets,
+                  py::handle round);
+  void number(RoundsRead& read) const;
+  Scores all_scores(RoundsRead& read);
+  void address(ArmsRead& read);
+  void write(StateWriter& writer);
+  static std::unique_ptr<Bandit> read_state(StateReader& reader, std::size_t threads);
+
+  BanditSetup setup_;
+  std::mutex mutex_;  // taken without the GIL; guards all below
+  std::shared_ptr<Model> model_;
+  std::uint64_t next_round_ = 0;
+  std::deque<Decision> waiting_;  // the decisions of the last choose that had no feedback yet
+  std::atomic<std::size_t> users_;
+};
+
+void bind_bandit(py::module_& module);
+
+}  // namespace mcnb::python

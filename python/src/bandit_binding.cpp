@@ -1,0 +1,141 @@
+// What Python sees of a bandit.
+
+#include <fmt/core.h>
+#include <pybind11/stl.h>
+
+#include <utility>
+
+#include "mcnb/numeric/network_pool.h"
+#include "python/src/bandit.h"
+
+namespace mcnb::python {
+namespace {
+
+std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValues& options,
+                                    std::int64_t features, std::int64_t users, std::uint64_t seed,
+                                    std::int64_t threads, std::int64_t block,
+                                    py::handle user_features) {
+  const auto check_count = [](const char* name, std::int64_t value, std::int64_t low,
+                              std::int64_t high) {
+    if (value < low || value > high) {
+      refuse_value(name, fmt::format("{} to {}", low, high), std::to_string(value));
+    }
+  };
+  check_count("features", features, 1, NetworkShape::kMaxInputs);
+  check_count("users", users, 1, NetworkPool::kMaxUsers);
+  check_count("threads", threads, 0, ThreadPool::kMaxThreads);
+  check_count("block", block, 0, features);
+  if (block > 0 && features % block != 0) {
+    refuse_value("block", fmt::format("a divisor of features, which is {}", features),
+                 std::to_string(block));
+  }
+  PolicySpec spec = parse_policy(policy);
+  for (const auto& [name, value] : options) {
+    if (!spec.options.emplace(name, value).second) {
+      refuse_value("options", fmt::format("{} once, in \"{}\" or beside it", name, policy), "both");
+    }
+  }
+  resolved_options(spec);  // refuses what is wrong
+  BanditSetup setup{.policy = std::move(spec),
+                    .features = static_cast<std::uint32_t>(features),
+                    .users = static_cast<std::size_t>(users),
+                    .seed = seed,
+                    .threads = static_cast<std::size_t>(threads),
+                    .block = static_cast<std::uint32_t>(block)};
+  if (!user_features.is_none()) {
+    const std::string expected = fmt::format("numbers of shape ({}, features)", users);
+    const Floats read = floats_of(user_features, "user_features", expected);
+    if (read.ndim() != 2 || read.shape(0) != users || read.shape(1) == 0) {
+      refuse_value("user_features", expected, "shape " + shape_text(read));
+    }
+    check_finite(read, "user_features");
+    setup.user_features.assign(read.data(), read.data() + read.size());
+    setup.user_feature_count = static_cast<std::size_t>(read.shape(1));
+  }
+  const py::gil_scoped_release release;
+  return std::make_unique<Bandit>(setup);
+}
+
+// Whether __init__ has done its work on a Bandit.
+bool is_made(py::handle bandit) {
+  if (!py::isinstance<Bandit>(bandit)) {
+    refuse_type("bandit", "a Bandit", bandit);
+  }
+  return reinterpret_cast<py::detail::instance*>(bandit.ptr())
+      ->get_value_and_holder()
+      .holder_constructed();
+}
+
+}  // namespace
+
+void bind_bandit(py::module_& module) {
+  PYBIND11_NUMPY_DTYPE(Score, value, estimate, meta_bonus, user_bonus, cluster_size, considered);
+  const py::object none = py::none();
+  module.def("is_made", &is_made, py::arg("bandit"));
+  py::class_<Bandit>(module, "Bandit")
+      .def(py::init(&make_bandit), py::arg("policy"), py::arg("options"), py::arg("features"),
+           py::arg("users"), py::arg("seed"), py::arg("threads"), py::arg("block"),
+           py::arg("user_features"))
+      .def(py::init(&Bandit::load), py::kw_only(), py::arg("path"), py::arg("threads"))
+      .def(py::init([](const py::bytes& state) { return Bandit::from_bytes(state); }),
+           py::kw_only(), py::arg("state"))
+      .def("choose", &Bandit::choose, py::arg("user"), py::arg("arms"), py::kw_only(),
+           py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
+           "The place of the arm to choose; for a batch of rounds an array of places.")
+      .def("predict", &Bandit::predict, py::arg("user"), py::arg("arms"), py::kw_only(),
+           py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
+           py::arg("exploit") = false,
+           "What choose would answer now, without a decision that waits for feedback; with\n"
+           "exploit=True the arm of the highest expected reward.")
+      .def("scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
+           py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
+           "Why each arm stands where it does: an array with the fields value, estimate,\n"
+           "meta_bonus, user_bonus, cluster_size and considered.")
+      .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
+           py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
+           py::arg("round") = none, "The expected reward of every arm.")
+      .def("cluster", &Bandit::cluster, py::arg("user"), py::arg("arm"), py::kw_only(),
+           py::arg("item") = none, py::arg("offset") = none,
+           "The users who, as the policy sees it now, agree with this user about this arm; None\n"
+           "for policies that do not cluster. For a batch of arms a list.")
+      .def("learn", &Bandit::learn, py::arg("user"), py::arg("arm"), py::arg("reward"),
+           py::kw_only(), py::arg("item") = none, py::arg("offset") = none, py::arg("round") = none,
+           py::arg("index") = none,
+           "The reward of an arm: of the last decision, or of an earlier round with the arm's\n"
+           "index there, or one that nobody decided.")
+      .def("start", &Bandit::start, py::arg("user"), py::arg("arm"), py::arg("reward"),
+           py::kw_only(), py::arg("offset") = none,
+           "One sample known about a user before the first round.")
+      .def("add_users", &Bandit::add_users, py::arg("count"),
+           "New users; their numbers go up from those there are.")
+      .def("forget", &Bandit::forget, py::arg("user"),
+           "Makes a user as good as new. False where the policy cannot tell users apart.")
+      .def("reset", &Bandit::reset, "As it was before it learned anything.")
+      .def("parameters", &Bandit::parameters, py::arg("who"),
+           "The weights [W_1, ..., W_L] of the network of \"meta\", as arrays that look at it, or\n"
+           "of a user, as copies. f(x) = relu(x @ W_1) @ W_2.")
+      .def("set_parameters", &Bandit::set_parameters, py::arg("who"), py::arg("values"),
+           "Gives \"meta\" or a user a network that was trained elsewhere.")
+      .def("save", &Bandit::save, py::arg("path"))
+      .def("to_bytes", [](Bandit& bandit) { return py::bytes(bandit.bytes()); })
+      .def("time_choose", &Bandit::time_choose, py::arg("user"), py::arg("arms"), py::arg("rounds"))
+      .def_property_readonly("policy", [](const Bandit& b) { return b.setup().policy.name; })
+      .def_property_readonly("options",
+                             [](const Bandit& b) { return resolved_options(b.setup().policy); })
+      .def_property_readonly("features", [](const Bandit& b) { return b.setup().features; })
+      .def_property_readonly("block", [](const Bandit& b) { return b.setup().block; })
+      .def_property_readonly("seed", [](const Bandit& b) { return b.setup().seed; })
+      .def_property_readonly("threads", [](const Bandit& b) { return b.setup().threads; })
+      .def_property_readonly("users", &Bandit::users)
+      .def_property_readonly("last_round", &Bandit::last_round)
+      .def_property_readonly("memory", &Bandit::memory_bytes)
+      .def_property_readonly("steps", [](Bandit& bandit) {
+        const StepCounts counts = bandit.steps();
+        py::dict steps;
+        steps["training"] = counts.training;
+        steps["adaptation"] = counts.adaptation;
+        return steps;
+      });
+}
+
+}  // namespace mcnb::python

@@ -1,0 +1,48 @@
+// The module mcnb._core: the engine as Python calls it. The package around it is in python/mcnb.
+
+#include <pybind11/pybind11.h>
+
+#include "mcnb/base/error.h"
+#include "mcnb/numeric/kernels.h"
+#include "python/src/bandit.h"
+#include "python/src/runs.h"
+
+namespace mcnb::python {
+namespace {
+
+PyObject* python_kind(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kSystem:
+      return PyExc_OSError;
+    case ErrorKind::kLimit:
+      return PyExc_RuntimeError;
+    case ErrorKind::kUsage:
+    case ErrorKind::kInput:
+    case ErrorKind::kCorrupt:
+      break;
+  }
+  return PyExc_ValueError;
+}
+
+void translate(std::exception_ptr failure) {
+  try {
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+  } catch (const Error& error) {
+    PyErr_SetString(python_kind(error.kind()), error.what());
+  }
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The engine of mcnb. Use the package mcnb, which is made of it.";
+  py::register_exception_translator(&translate);
+  module.attr("__version__") = MCNB_VERSION;
+  module.attr("simd_target") = kernels::simd_target();
+  bind_bandit(module);
+  bind_runs(module);
+}
+
+}  // namespace mcnb::python

@@ -1,0 +1,220 @@
+"""mcnb.Client against the real `mcnb serve`."""
+
+import re
+import socket
+import ssl
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import mcnb
+
+ACTIONS = {"tea": {"hot": True}, "juice": {"sweet": np.float32(0.5), "tags": ["cold", "fruit"]}}
+
+
+class Interrupted:
+    """Stands before the service and loses the first answers: made, and never sent on."""
+
+    def __init__(self, port, losses, answer=None):
+        self.losses = losses
+        self.answer = answer
+        self.requests = []
+        self._port = port
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                inner = self._socket.accept()[0]
+            except OSError:
+                return
+            with inner:
+                while request := self._read(inner):
+                    self.requests.append(request)
+                    with socket.create_connection(("127.0.0.1", self._port)) as outer:
+                        outer.sendall(request)
+                        answer = self._read(outer)
+                    if self.losses > 0:
+                        self.losses -= 1
+                        if self.answer is None:
+                            break
+                        answer = self.answer
+                    inner.sendall(answer)
+
+    @staticmethod
+    def _read(connection):
+        """One request or answer of HTTP."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            more = connection.recv(65536)
+            if not more:
+                return b""
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.I)
+        while length and len(body) < int(length[1]):
+            body += connection.recv(65536)
+        return head + b"\r\n\r\n" + body
+
+    def close(self):
+        self._socket.close()
+
+
+def test_a_loop_of_rank_and_reward(serving):
+    with mcnb.Client(serving().url) as client:
+        assert client.ready()
+        liked = []
+        for i in range(60):
+            decision = client.rank(f"user-{i % 2}", ACTIONS, context={"hour": 0.5})
+            assert decision.action in ACTIONS and 0 < decision.probability <= 1
+            assert {one["id"] for one in decision.ranking} == set(ACTIONS)
+            reward = (decision.action == "tea") == (i % 2 == 0)
+            assert client.reward(decision, reward) == "learned"
+            liked.append(reward)
+        info = client.model_info()
+        assert info["rounds"] == 60 and info["counts"]["learned"] == 60 and info["users"] == 2
+        assert client.user("user-1")["decisions"] == 30
+
+
+def test_everything_the_api_has(serving):
+    client = mcnb.Client(serving().url)
+    dense = client.create_model("dense", dimension=3, policy="linucb", epsilon=0.0)
+    assert [model["name"] for model in client.models()] == ["default", "dense"]
+    decision = dense.rank("ann/b", [{"id": "a", "features": np.eye(3)[0]},
+                                    {"id": "b c", "features": [0, 1, 0]}],
+                          event_id="visit 1/2", excluded=["a"], defer=True, explain=True)
+    assert decision.event_id == "visit 1/2" and decision.action == "b c"
+    assert decision.probability == 1.0 and decision.explain[0]["id"] == "b c"
+    assert dense.reward(decision, 1) == "waiting"
+    dense.activate(decision)
+    assert dense.event("visit 1/2")["waiting"] is False
+    assert dense.reward("visit 1/2", 0.5) == "ignored"
+    assert dense.user("ann/b")["learned"] == 1
+    dense.forget("ann/b")
+    with pytest.raises(mcnb.ServiceError, match="404 unknown_user"):
+        dense.user("ann/b")
+    assert repr(dense) == f"Client('{client.url}', model='dense')"
+
+
+def test_what_the_service_refuses_says_why(serving):
+    client = mcnb.Client(serving().url)
+    with pytest.raises(mcnb.ServiceError) as refusal:
+        client.rank("ann", {"a": {}}, excluded=["a"])
+    assert refusal.value.status == 400 and refusal.value.code == "bad_field"
+    assert refusal.value.field == "excludedActions"
+    with pytest.raises(mcnb.ServiceError, match="404 unknown_event"):
+        client.reward("nothing", 1)
+    with pytest.raises(mcnb.ServiceError, match="404 unknown_model"):
+        client.of("other").rank("ann", ACTIONS)
+    with pytest.raises(ValueError, match="JSON"):
+        client.rank("ann", {"a": [np.nan]})
+
+
+def test_lost_answers_are_asked_for_again_with_the_same_ids(serving):
+    server = serving()
+    between = Interrupted(server.port, losses=2)
+    client = mcnb.Client(between.url, backoff=0.001)
+    decision = client.rank("ann", ACTIONS)
+    assert between.losses == 0 and len(between.requests) == 3
+    ids = {re.search(rb'"eventId": "(\w+)"', request)[1] for request in between.requests}
+    assert ids == {decision.event_id.encode()}
+
+    between.requests.clear()
+    between.losses = 1
+    assert client.reward(decision, 1) == "duplicate"  # it was learned by the try that got lost
+    ids = {re.search(rb'"rewardId": "(\w+)"', request)[1] for request in between.requests}
+    assert len(between.requests) == 2 and len(ids) == 1
+    info = mcnb.Client(server.url).model_info()
+    assert info["rounds"] == 1 and info["counts"]["learned"] == 1
+    between.close()
+
+
+def test_a_busy_service_is_asked_again(serving):
+    busy = (b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 58\r\n\r\n"
+            b'{"error": {"code": "overloaded", "message": "come later"}}')
+    between = Interrupted(serving().port, losses=2, answer=busy)
+    client = mcnb.Client(between.url, backoff=0.001)
+    assert client.rank("ann", ACTIONS).action in ACTIONS
+    assert len(between.requests) == 3
+    between.losses = 5
+    with pytest.raises(mcnb.ServiceError, match="503 overloaded: come later"):
+        client.rank("ann", ACTIONS)
+    assert between.losses == 1
+    between.close()
+
+
+def test_silence_ends_in_a_time_out():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = mcnb.Client(url, timeout=0.05, retries=1, backoff=0.001)
+        with pytest.raises(TimeoutError, match="2 tries"):
+            client.rank("ann", ACTIONS)
+        assert client.ready() is False
+    with pytest.raises(ConnectionError, match="2 tries"):
+        client.rank("ann", ACTIONS)
+    with pytest.raises(ValueError, match="url"):
+        mcnb.Client("localhost:8080")
+    with pytest.raises(ValueError, match="timeout"):
+        mcnb.Client(timeout=0)
+    with pytest.raises(ValueError, match="retries"):
+        mcnb.Client(retries=-1)
+
+
+def test_a_server_that_comes_back_is_found_again(serving):
+    server = serving()
+    client = mcnb.Client(server.url, backoff=0.001)
+    client.rank("ann", ACTIONS)
+    server.stop()
+    again = serving(port=server.port)
+    assert client.rank("ann", ACTIONS).action in ACTIONS
+    assert again.port == server.port
+
+
+def test_keys_are_sent(serving, program, tmp_path):
+    made = subprocess.run([program, "serve", "--new-key", "decide"], capture_output=True,
+                          text=True, check=True).stdout
+    config = tmp_path / "serve.toml"
+    config.write_text(made)
+    key = re.search(r"stored nowhere: (\S+)", made)[1]
+    server = serving("--config", str(config))
+    assert mcnb.Client(server.url, key).rank("ann", ACTIONS).action in ACTIONS
+    with pytest.raises(mcnb.ServiceError, match="401 no_key"):
+        mcnb.Client(server.url).rank("ann", ACTIONS)
+    with pytest.raises(mcnb.ServiceError, match="403 not_allowed"):
+        mcnb.Client(server.url, key).create_model("more")
+
+
+def test_certificates_are_checked(serving, tmp_path):
+    certificate, secret = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout",
+                    str(secret), "-out", str(certificate), "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                   check=True, capture_output=True)
+    server = serving("--certificate", str(certificate), "--private-key", str(secret))
+    url = server.url.replace("http:", "https:")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    assert mcnb.Client(url, context=trusting).rank("ann", ACTIONS).action in ACTIONS
+    with pytest.raises(ConnectionError, match="certificate"):
+        mcnb.Client(url, retries=0).rank("ann", ACTIONS)
+
+
+def test_threads_share_a_client(serving):
+    client = mcnb.Client(serving().url)
+    actions = []
+
+    def work(user):
+        for _ in range(10):
+            decision = client.rank(user, ACTIONS)
+            client.reward(decision, 1)
+            actions.append(decision.action)
+
+    threads = [threading.Thread(target=work, args=(f"user-{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(actions) == 40 and client.model_info()["rounds"] == 40

@@ -29,11 +29,11 @@ constexpr int kKills = 14;
 constexpr int kBusyKills = 6;
 #else
 constexpr bool kSanitized = false;
-constexpr int kKills = 140;
-constexpr int kBusyKills = 60;
+constexpr int kKills = 150;
+constexpr int kBusyKills = 50;
 #endif
 constexpr int kClients = 3;
-constexpr int kVerifyEvery = 35;
+constexpr int kVerifyEvery = 50;
 
 bool is_newer_than_sources(const fs::path& binary) {
   const fs::file_time_type built = fs::last_write_time(binary);
@@ -65,7 +65,8 @@ const std::string& killed_binary() {
 
 // One life of a server: starts it, runs `load` on several clients, and kills it in the middle; or
 // kills it while it starts. True where it served.
-bool live_and_die(const fs::path& data, const std::vector<std::string>& arguments, Rng& rng,
+bool live_and_die(const fs::path& data, const std::vector<std::string>& arguments,
+                  std::uint64_t longest_microseconds, Rng& rng,
                   const std::function<void(std::uint16_t port, int client)>& load) {
   Serving server(data, arguments, killed_binary());
   const bool serves = !rng.chance(0.1);
@@ -75,7 +76,7 @@ bool live_and_die(const fs::path& data, const std::vector<std::string>& argument
     for (int client = 0; client < kClients; ++client) {
       clients.emplace_back([&, client] { load(port, client); });
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(5'000 + rng.below(50'000)));
+    std::this_thread::sleep_for(std::chrono::microseconds(3'000 + rng.below(longest_microseconds)));
     server.kill();
     for (std::thread& client : clients) {
       client.join();
@@ -88,10 +89,10 @@ bool live_and_die(const fs::path& data, const std::vector<std::string>& argument
   return serves;
 }
 
-json rank_request(const std::string& event, const std::string& user, Rng& rng,
+json rank_request(const std::string& event, const std::string& user, Rng& rng, int count = 3,
                   const std::string& action = "a") {
   json actions = json::array();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < count; ++i) {
     actions.push_back({{"id", action + std::to_string(i)},
                        {"features", {rng.normal(), rng.normal(), rng.normal(), rng.normal()}}});
   }
@@ -147,7 +148,7 @@ void use_service(std::uint16_t port, int life, int client, Told& told) {
         told.rewarded.insert(to_reward);
         told.open.erase(to_reward);
       }
-      if (i % 20 == 19 && client == 0) {
+      if (rng.chance(0.1)) {
         static_cast<void>(http.post("/v1/models/small/snapshot", ""));
       }
     }
@@ -190,7 +191,7 @@ TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
   int served = 0;
   for (int life = 0; life < kKills; ++life) {
     served +=
-        live_and_die(data, arguments, rng,
+        live_and_die(data, arguments, 40'000, rng,
                      [&](std::uint16_t port, int client) { use_service(port, life, client, told); })
             ? 1
             : 0;
@@ -253,11 +254,11 @@ void keep_busy(std::uint16_t port, int life, int client, BusyTold& told) {
     for (int i = 0;; ++i) {
       const std::string name =
           std::to_string(life) + "-" + std::to_string(client) + "-" + std::to_string(i);
-      const bool leaves = i % 8 == 3;
+      const bool leaves = rng.chance(0.15);
       const std::string user =
           leaves ? "leaver-" + name + "." : "user-" + std::to_string(rng.below(9));
       // Long names fill the log sooner.
-      json request = rank_request(name, user, rng, std::string(250, 'a'));
+      json request = rank_request(name, user, rng, 15, std::string(250, 'a'));
       request["deferActivation"] = rng.chance(0.5);
       ++told.decisions.asked;
       const HttpReply reply = http.post(path + "rank", request.dump());
@@ -284,7 +285,7 @@ void keep_busy(std::uint16_t port, int life, int client, BusyTold& told) {
           told.gone.push_back(user);
         }
       }
-      if (i % 10 == 9) {
+      if (rng.chance(0.1)) {
         static_cast<void>(http.post(path + "snapshot", ""));
       }
     }
@@ -305,7 +306,7 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
   BusyTold told;
   Rng rng(8, Stream::kTest);
   for (int life = 0; life < kBusyKills; ++life) {
-    live_and_die(data, arguments, rng,
+    live_and_die(data, arguments, 120'000, rng,
                  [&](std::uint16_t port, int client) { keep_busy(port, life, client, told); });
     if (life % kVerifyEvery == kVerifyEvery - 1 || life == kBusyKills - 1) {
       expect_verified(data);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mcnb/serve/api_keys.h"
+#include "mcnb/serve/model_host.h"
 #include "mcnb/serve/server.h"
 #include "tests/serve/serving.h"
 
@@ -276,7 +277,7 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
            "[models.default]\ndimension = 8\n[models.default.options]\nwidth = 8\n");
   std::unique_ptr<Serving> server;
   {
-    const SmallDisk small(800'000);
+    const SmallDisk small(1'000'000);
     server = std::make_unique<Serving>(
         folder / "data",
         std::vector<std::string>{"--config", (folder / "config.toml").string(), "--threads", "1"});

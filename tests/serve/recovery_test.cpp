@@ -95,7 +95,7 @@ TEST(Recovery, SnapshotsOfAnotherDatabaseAreNotMixedIn) {
   {
     Running running(other.path());
     running.create("m", small_model());
-    running.play(500, 580);
+    running.play_together(500, 580);
   }
   const std::uint64_t own = digest_of(other.path());
   fs::remove_all(other / "snapshots");
@@ -291,7 +291,6 @@ TEST(Recovery, ForgettingThatACrashCutShortIsFinishedAtTheNextStart) {
     static_cast<void>(host.forget("m", name, 2000));
     write_batch(store, host.take_batch());  // and then nothing more
   }
-  const TemporaryFolder other;
   put_file(folder / "snapshots" / "00000001-00000000000000000001.snapshot.part", name);
   Running running(folder.path());
   wait_until(
@@ -455,7 +454,7 @@ TEST(Recovery, OldEventsAreErasedAlsoWhereNothingHappens) {
     Running running(folder.path(), options);
     running.create("idle", small_model());
     running.create("m", small_model());
-    running.play(0, 20);
+    running.play_together(0, 20);
     const std::uint64_t last = running.report().last_place;
     running.clock.set(1'000'000 + 3 * 86'400'000LL);
     LogStore store(folder.path(), LogStore::Access::kReadWrite);

@@ -205,11 +205,11 @@ inline void damage(const std::filesystem::path& path, std::size_t at) {
 inline void fill(const std::filesystem::path& folder) {
   Running running(folder);
   running.create("m", small_model());
-  running.play(0, 20);
+  running.play_together(0, 20);
   running.snapshot();
-  running.play(20, 40);
+  running.play_together(20, 40);
   running.snapshot();
-  running.play(40, 60);
+  running.play_together(40, 60);
 }
 
 }  // namespace mcnb::cases

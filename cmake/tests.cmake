@@ -28,6 +28,10 @@ target_precompile_headers(mcnb_tests PRIVATE
 # Eight files are compiled as one: templates are then made once for all of them. Every file has its
 # own namespace, mcnb::NAME_test.
 set_target_properties(mcnb_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# What is tested is compiled as the preset says; the tests themselves need no more than this.
+if(NOT MCNB_SANITIZE)
+  target_compile_options(mcnb_tests PRIVATE -O1 -g0)
+endif()
 # Under the sanitizers the tests' own code goes without the checks that take long to compile, and
 # without line numbers; the layers under test keep all of both. Linked last, to come after the
 # options that turn the checks on.

@@ -69,7 +69,9 @@ void Histories::join(UserId user, std::uint32_t event) {
 
 void Histories::release(std::uint32_t event) {
   if (--places_[event].holders == 0) {
-    places_[event].count = 0;
+    // Nothing of it stays: it may be about somebody who is forgotten later.
+    std::fill_n(values_.begin() + static_cast<std::ptrdiff_t>(event * stride_), stride_, 0.0F);
+    places_[event] = {};
     free_.push_back(event);
   }
 }
@@ -77,10 +79,6 @@ void Histories::release(std::uint32_t event) {
 void Histories::forget(UserId user) {
   for (const std::uint32_t event : references_[index(user)]) {
     release(event);
-    if (places_[event].count == 0) {
-      std::fill_n(values_.begin() + static_cast<std::ptrdiff_t>(event * stride_), stride_, 0.0F);
-      places_[event] = {};
-    }
   }
   references_[index(user)] = {};
   if (limit_ > 0) {

@@ -215,7 +215,8 @@ bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Historie
     return false;
   }
   if (scratch.ranges.empty()) {  // it is all of Theta
-    parameters_.swap(scratch.now);
+    // Copied, not swapped: others may look at where they are.
+    std::ranges::copy(scratch.now, parameters_.begin());
     return true;
   }
   auto from = scratch.now.cbegin();

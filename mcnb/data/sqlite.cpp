@@ -62,13 +62,14 @@ std::int64_t Database::number(const char* sql) {
   return statement.next() ? statement.number(0) : 0;
 }
 
-void Database::checkpoint(bool truncate) {
+bool Database::checkpoint(bool truncate) {
   const int code = ::sqlite3_wal_checkpoint_v2(
       handle_, nullptr, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, nullptr,
       nullptr);
   if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY && (code & 0xff) != SQLITE_LOCKED) {
     fail(code);
   }
+  return code == SQLITE_OK;
 }
 
 void Database::copy_to(const std::filesystem::path& path) {
@@ -116,6 +117,8 @@ bool Statement::next() {
   database_.expect(::sqlite3_reset(statement_), SQLITE_OK);
   return false;
 }
+
+void Statement::reset() noexcept { ::sqlite3_reset(statement_); }
 
 void Statement::finish() {
   while (next()) {

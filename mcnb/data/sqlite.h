@@ -26,7 +26,8 @@ class Database {
   std::int64_t number(const char* sql);
 
   // Writes what the log beside the database holds into it, as far as nobody is in the way.
-  void checkpoint(bool truncate = false);
+  // `truncate`: and empties it. False where somebody was.
+  bool checkpoint(bool truncate = false);
   // Pages in the log beside the database after the last commit of this connection.
   int log_pages() const { return log_pages_; }
 
@@ -65,6 +66,9 @@ class Statement {
   bool next();
   // Runs to the end, and is ready to run again.
   void finish();
+
+  // Ends it early; does not throw.
+  void reset() noexcept;
 
   // Columns count from 0; texts and bytes live until the next row.
   std::int64_t number(int column) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -19,7 +20,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 double best_expected_reward(const Environment& environment, const Round& round) {
-  double best = 0.0;
+  double best = -std::numeric_limits<double>::infinity();  // rewards may be below zero
   for (const Arm& arm : round.arms) {
     best = std::max(best, environment.expected_reward(arm.index));
   }

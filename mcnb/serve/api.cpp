@@ -121,6 +121,24 @@ HttpPlan at_once(Route route, HttpAnswer answer) {
   return {route, {}, [answer = std::move(answer)] { return answer; }};
 }
 
+// Snapshots first, the database after them: it then knows all that they know. Whole or not at all.
+void copy_data(const fs::path& from, const fs::path& to, LogStore& store) {
+  std::error_code ignored;
+  try {
+    fs::create_directories(to);
+    if (fs::exists(from / "snapshots")) {
+      fs::copy(from / "snapshots", to / "snapshots");
+    }
+    store.copy_to(to / LogStore::kFileName);
+  } catch (const fs::filesystem_error& error) {
+    fs::remove_all(to, ignored);
+    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", to.string(), error.code().message()));
+  } catch (const Error&) {
+    fs::remove_all(to, ignored);
+    throw;
+  }
+}
+
 std::string status_text(const char* word) {
   JsonWriter out;
   out.begin_object().field("status", word).end_object();
@@ -334,7 +352,7 @@ HttpPlan Api::manage(const Target& target, const HttpRequest& request) {
         host.remove(target.model);
         own->follow_up = [id, folder](LogStore& store) {
           store.erase_model(id);
-          Snapshots(folder).remove_below(id, ~std::uint64_t{0});
+          Snapshots(folder).remove_all(id);
         };
       };
       break;
@@ -377,18 +395,11 @@ HttpPlan Api::forget_user(const Target& target) {
   auto task = std::make_shared<ControlTask>();
   ControlTask* own = task.get();
   task->work = [own, target](ModelHost& host, LogStore&, std::int64_t time) {
-    SnapshotJob job = host.forget(target.model, target.id, time);
-    const LogStore::Erasure erasure = host.last_erasure();
-    own->snapshots.push_back(std::move(job));
-    own->follow_up = [erasure](LogStore& store) {
-      store.erase_user(erasure);
-      store.checkpoint(true);  // nothing of it stays in the log beside the database
-    };
+    own->erasures.push_back(host.forget(target.model, target.id, time));
   };
   return control(std::move(task), [] { return HttpAnswer{204, ""}; });
 }
 
-// Snapshots first, the database after them: it then knows all that they know.
 HttpPlan Api::back_up(const HttpRequest& request) {
   const OptionValues fields = read_settings(request.body);
   const auto name = fields.find("name");
@@ -408,17 +419,7 @@ HttpPlan Api::back_up(const HttpRequest& request) {
     if (fs::exists(to)) {
       refuse_request(409, "backup_exists", "there is a backup of this name", "name");
     }
-    own->follow_up = [to, from](LogStore& store) {
-      std::error_code problem;
-      fs::create_directories(to, problem);
-      if (fs::exists(from / "snapshots")) {
-        fs::copy(from / "snapshots", to / "snapshots", problem);
-      }
-      if (problem) {
-        throw Error(ErrorKind::kSystem, fmt::format("{}: {}", to.string(), problem.message()));
-      }
-      store.copy_to(to / LogStore::kFileName);
-    };
+    own->follow_up = [to, from](LogStore& store) { copy_data(from, to, store); };
   };
   JsonWriter out;
   out.begin_object().field("backup", "backups/" + name->second).end_object();

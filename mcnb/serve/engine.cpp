@@ -1,14 +1,9 @@
 #include "mcnb/serve/engine.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <map>
 
 #include "mcnb/base/error.h"
@@ -26,49 +21,34 @@ constexpr std::size_t kBatchesUnderWay = 2;
 constexpr int kCheckpointPages = 512;    // that the housekeeping thread writes back
 constexpr int kMostLogPages = 8 * 1024;  // at which the writer itself helps
 constexpr auto kPublishEvery = 500ms;
+constexpr std::int64_t kDay = 86'400'000;  // in milliseconds
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-const fs::path& make_folder(const fs::path& folder) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot make the folder: {}", folder.string(), problem.message()));
-  }
-  return folder;
-}
-
 }  // namespace
-
-Engine::FolderLock::FolderLock(const fs::path& folder) {
-  const fs::path path = make_folder(folder) / "lock";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
-  }
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(file_);
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: another server has this data folder", folder.string()));
-  }
-}
-
-Engine::FolderLock::~FolderLock() { ::close(file_); }
 
 Engine::Engine(const EngineOptions& options, Clock& clock, Metrics& metrics)
     : options_(options),
       clock_(clock),
       metrics_(metrics),
-      lock_(options.folder),
+      lock_(options.folder, FolderLock::Kind::kServe),
       threads_(options.threads),
       host_(options.folder, threads_),
-      store_(options.folder, LogStore::Access::kReadWrite),
+      store_(options.folder, LogStore::Access::kReadWrite, &gate_, true),
+      writer_store_(options.folder, LogStore::Access::kReadWrite, &gate_, true),
+      house_store_(options.folder, LogStore::Access::kReadWrite, &gate_),
       snapshots_(options.folder) {
   recover();
+  snapshots_.remove_unfinished();
+  const std::int64_t last = host_.last_time();
+  clock_ahead_ = last == 0 ? 0 : clock_.system_now() - last;
+  if (clock_in_doubt()) {
+    log_warning("the clock stands far after the last event of the log",
+                {{"days", std::to_string(clock_ahead_ / kDay)},
+                 {"detail", "nothing is erased by age for a while, in case it is wrong"}});
+  }
   ready_ = true;
   house_ = std::thread([this] { keep_house(); });
   writer_ = std::thread([this] { write_computed(); });
@@ -113,26 +93,28 @@ void Engine::recover() {
                          {"rows", std::to_string(recovery.rows)},
                          {"seconds", fmt::format("{:.3f}", recovery.seconds)}});
   clock_.not_before(host_.last_time());
-  const std::lock_guard lock(house_mutex_);
+  // Every model could be made without them. They must not count as one of the two that are kept.
+  for (const Recovery::Damaged& damaged : recovery.damaged) {
+    snapshots_.set_aside(damaged.model, damaged.place);
+  }
+  std::deque<Chore> chores;
   for (const std::uint32_t model : recovery.orphans) {
-    chores_.push_back({nullptr, {}, [this, model](LogStore& store) {
-                         store.erase_model(model);
-                         snapshots_.remove_below(model, ~std::uint64_t{0});
-                       }});
+    chores.push_back({nullptr, {}, {}, [this, model](LogStore& store) {
+                        store.erase_model(model);
+                        snapshots_.remove_all(model);
+                      }});
   }
   // Users who were being forgotten when the service ended.
-  for (const LogStore::Erasure& erasure : store_.erasures()) {
-    std::vector<SnapshotJob> jobs;
-    for (const ModelReport& report : host_.reports()) {
-      if (report.id == erasure.model) {
-        jobs.push_back(host_.snapshot(report.name));
-        jobs.back().alone = true;
-      }
-    }
-    chores_.push_back(
-        {nullptr, std::move(jobs), [erasure](LogStore& store) { store.erase_user(erasure); }});
+  std::vector<LogStore::Erasure> erasures = store_.erasures();
+  for (const LogStore::Erasure& erasure : erasures) {
+    host_.resume(erasure);
+  }
+  if (!erasures.empty()) {
+    chores.push_back({nullptr, host_.forgetting_snapshots(), std::move(erasures), {}});
   }
   publish();
+  const std::lock_guard lock(house_mutex_);
+  std::ranges::move(chores, std::back_inserter(chores_));
 }
 
 bool Engine::submit(std::shared_ptr<Task> task) {
@@ -201,7 +183,7 @@ void Engine::run() {
       const std::lock_guard lock(writer_mutex_);
       failed = failed_;
     }
-    if (failed) {
+    if (failed || broken_) {
       repair();
     }
     if (!ready_) {
@@ -223,14 +205,16 @@ void Engine::run() {
     }
     compute(std::move(tasks));
   }
-  // The next start has nothing to replay.
-  std::vector<SnapshotJob> jobs;
-  for (const ModelReport& report : host_.reports()) {
-    if (report.last_place > report.snapshot_place) {
-      jobs.push_back(host_.snapshot(report.name));
-    }
+  write_last_snapshots();
+}
+
+// The next start has nothing to replay. Where that cannot be had, it replays.
+void Engine::write_last_snapshots() {
+  try {
+    hand_over({}, broken_ ? std::vector<SnapshotJob>() : host_.last_snapshots());
+  } catch (const std::exception& error) {
+    log_error("no snapshots at the end", {{"detail", error.what()}});
   }
-  hand_over({}, std::move(jobs));
 }
 
 // After a lost transaction: back to what is on disk.
@@ -245,56 +229,92 @@ void Engine::repair() {
     recover();
     const std::lock_guard lock(writer_mutex_);
     failed_ = false;
+    broken_ = false;
     ready_ = true;
-    log_info("the disk can be written again");
-  } catch (const Error& error) {
+    log_info("the models are what the disk says again");
+  } catch (const std::exception& error) {
     log_error("still cannot write", {{"detail", error.what()}});
     std::this_thread::sleep_for(200ms);
   }
 }
 
 void Engine::compute(std::vector<std::shared_ptr<Task>> tasks) {
+  std::vector<SnapshotJob> snapshots;
+  try {
+    snapshots = work(tasks);
+  } catch (const std::exception& error) {
+    discard(tasks, error.what());
+  }
+  if (host_.broken() && !broken_) {
+    discard(tasks, "an event could not be applied");
+  }
+  hand_over(std::move(tasks), std::move(snapshots));
+}
+
+// What was computed is not written, and the models are made anew from the disk.
+void Engine::discard(const std::vector<std::shared_ptr<Task>>& tasks, const char* why) {
+  log_error("a batch was given up", {{"detail", why}});
+  broken_ = true;
+  static_cast<void>(host_.take_batch());
+  for (const std::shared_ptr<Task>& task : tasks) {
+    if (!task->error) {
+      task->error = ServiceError{500, "internal", "the request could not be worked on", "", 1};
+    }
+  }
+}
+
+std::vector<SnapshotJob> Engine::work(const std::vector<std::shared_ptr<Task>>& tasks) {
   const std::int64_t time = clock_.now();
   // Decisions meet the state as it is, all of them together; what is learned comes after.
   decide(tasks, time);
-  std::vector<SnapshotJob> snapshots;
+  // Before rewards, which may be too late. More can end than can begin: what waits stays bounded.
+  more_expiries_ = host_.expire(time, std::max(kExpiriesAtOnce, 2 * tasks.size()));
   bool changed_models = false;
   for (const std::shared_ptr<Task>& task : tasks) {
-    try {
-      if (auto* reward = dynamic_cast<RewardTask*>(task.get())) {
-        reward->reward.time = time;
-        reward->outcome = RewardOutcome::kUnknown;
-        reward->outcome = host_.reward(task->model, reward->reward);
-        metrics_.rewards[static_cast<std::size_t>(reward->outcome)].fetch_add(1);
-      } else if (auto* activation = dynamic_cast<ActivationTask*>(task.get())) {
-        activation->activation.time = time;
-        host_.activate(task->model, activation->activation);
-      } else if (auto* other = dynamic_cast<ControlTask*>(task.get())) {
-        other->work(host_, store_, time);
-        changed_models = true;
-      }
-    } catch (const RequestRefused& refused) {
-      task->error = refused.error();
-      if (task->error->code == "unknown_event" && dynamic_cast<RewardTask*>(task.get())) {
-        metrics_.rewards[static_cast<std::size_t>(RewardOutcome::kUnknown)].fetch_add(1);
-      }
-    } catch (const Error& error) {
-      log_error("a task failed", {{"detail", error.what()}});
-      task->error = ServiceError{500, "internal", error.what(), "", 0};
-    }
+    serve(*task, time);
+    changed_models = changed_models || dynamic_cast<ControlTask*>(task.get()) != nullptr;
   }
-  more_expiries_ = host_.expire(time, kExpiriesAtOnce);
   host_.learn();
-  snapshots = host_.due_snapshots(options_.restart_seconds);
+  std::vector<SnapshotJob> snapshots = host_.forgetting_snapshots();
+  const auto add = [&](std::vector<SnapshotJob> more) {
+    std::ranges::move(more, std::back_inserter(snapshots));
+  };
+  add(host_.due_snapshots(options_.restart_seconds));
   if (const std::uint64_t wanted = snapshots_wanted_.exchange(0); wanted > 0) {
-    for (SnapshotJob& job : host_.snapshots_from(wanted)) {
-      snapshots.push_back(std::move(job));
-    }
+    add(host_.snapshots_from(wanted, time));
   }
   if (changed_models || std::chrono::steady_clock::now() - published_ >= kPublishEvery) {
     publish();
   }
-  hand_over(std::move(tasks), std::move(snapshots));
+  return snapshots;
+}
+
+// All but decisions.
+void Engine::serve(Task& task, std::int64_t time) {
+  auto* reward = dynamic_cast<RewardTask*>(&task);
+  const auto count = [&](RewardOutcome outcome) {
+    metrics_.rewards[static_cast<std::size_t>(outcome)].fetch_add(1);
+  };
+  try {
+    if (reward != nullptr) {
+      reward->reward.time = time;
+      reward->outcome = host_.reward(task.model, reward->reward);
+      count(reward->outcome);
+    } else if (auto* activation = dynamic_cast<ActivationTask*>(&task)) {
+      activation->activation.time = time;
+      host_.activate(task.model, activation->activation);
+    } else if (auto* other = dynamic_cast<ControlTask*>(&task)) {
+      other->work(host_, store_, time);
+    }
+  } catch (const RequestRefused& refused) {
+    task.error = refused.error();
+    if (task.error->code == "unknown_event" && reward != nullptr) {
+      count(RewardOutcome::kUnknown);
+    }
+  } catch (const std::exception& error) {
+    log_error("a task failed", {{"detail", error.what()}});
+    task.error = ServiceError{500, "internal", error.what(), "", 0};
+  }
 }
 
 void Engine::decide(const std::vector<std::shared_ptr<Task>>& tasks, std::int64_t time) {
@@ -341,7 +361,6 @@ void Engine::answer(const std::vector<std::shared_ptr<Task>>& tasks) {
 }
 
 void Engine::write_computed() {
-  LogStore store(options_.folder, LogStore::Access::kReadWrite);
   std::unique_lock lock(writer_mutex_);
   for (;;) {
     writer_wake_.wait(lock, [this] { return writer_stopping_ || !computed_.empty(); });
@@ -357,14 +376,14 @@ void Engine::write_computed() {
     if (!failed && !computed.batch.empty()) {
       const auto begin = std::chrono::steady_clock::now();
       try {
-        write_batch(store, computed.batch);
+        write_batch(writer_store_, computed.batch);
         metrics_.commits.fetch_add(1);
         metrics_.commit_rows.observe(static_cast<double>(computed.batch.rows.size()));
         metrics_.commit_seconds.observe(seconds_since(begin));
-        if (store.log_pages() > kMostLogPages) {
-          store.checkpoint();
+        if (writer_store_.log_pages() > kMostLogPages) {
+          writer_store_.checkpoint();
         }
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         metrics_.commit_failures.fetch_add(1);
         log_error("cannot commit", {{"detail", error.what()}});
         failed = true;
@@ -373,7 +392,7 @@ void Engine::write_computed() {
     std::vector<std::shared_ptr<Task>> answered;
     std::deque<Chore> chores;
     if (!computed.snapshots.empty() && !failed) {
-      chores.push_back({nullptr, std::move(computed.snapshots), {}});
+      chores.push_back({nullptr, std::move(computed.snapshots), {}, {}});
     }
     for (std::shared_ptr<Task>& task : computed.tasks) {
       auto* other = dynamic_cast<ControlTask*>(task.get());
@@ -381,9 +400,10 @@ void Engine::write_computed() {
         task->error = ServiceError{503, "storage_failed", "the disk could not be written", "", 1};
         answered.push_back(std::move(task));
       } else if (other != nullptr && !task->error &&
-                 (!other->snapshots.empty() || other->follow_up)) {
+                 (!other->snapshots.empty() || !other->erasures.empty() || other->follow_up)) {
         std::shared_ptr<ControlTask> owned = std::static_pointer_cast<ControlTask>(task);
-        chores.push_back({owned, std::move(owned->snapshots), std::move(owned->follow_up)});
+        chores.push_back({owned, std::move(owned->snapshots), std::move(owned->erasures),
+                          std::move(owned->follow_up)});
       } else {
         answered.push_back(std::move(task));
       }
@@ -403,12 +423,12 @@ void Engine::write_computed() {
   }
 }
 
-void Engine::write_snapshot(const SnapshotJob& job, LogStore& store) {
+void Engine::write_snapshot(const SnapshotJob& job) {
   std::function<void(ModelHost&)> tell;
   try {
     snapshots_.write(job.model, job.place, job.bytes);
     if (job.alone) {
-      snapshots_.remove_below(job.model, job.place);
+      snapshots_.remove_before(job.model, job.place);
     }
     metrics_.snapshots.fetch_add(1);
     log_info("snapshot", {{"model", std::to_string(job.model)},
@@ -417,7 +437,7 @@ void Engine::write_snapshot(const SnapshotJob& job, LogStore& store) {
     tell = [model = job.model, place = job.place, alone = job.alone](ModelHost& host) {
       host.snapshot_written(model, place, alone);
     };
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     metrics_.snapshot_failures.fetch_add(1);
     const std::lock_guard lock(house_mutex_);
     news_.emplace_back([model = job.model](ModelHost& host) { host.snapshot_failed(model); });
@@ -425,18 +445,30 @@ void Engine::write_snapshot(const SnapshotJob& job, LogStore& store) {
   }
   const std::lock_guard lock(house_mutex_);
   news_.push_back(std::move(tell));
-  static_cast<void>(store);
 }
 
-void Engine::do_chore(const Chore& chore, LogStore& store) {
+void Engine::erase_user(const LogStore::Erasure& erasure) {
+  const std::vector<std::uint64_t> snapshots = snapshots_.places(erasure.model);
+  if (house_store_.has_model(erasure.model) &&
+      (snapshots.empty() || snapshots.back() < erasure.until)) {
+    throw Error(ErrorKind::kSystem,
+                "the snapshot without the user could not be written: ask again");
+  }
+  house_store_.erase_user(erasure);
+}
+
+void Engine::do_chore(const Chore& chore) {
   try {
     for (const SnapshotJob& job : chore.snapshots) {
-      write_snapshot(job, store);
+      write_snapshot(job);
+    }
+    for (const LogStore::Erasure& erasure : chore.erasures) {
+      erase_user(erasure);
     }
     if (chore.work) {
-      chore.work(store);
+      chore.work(house_store_);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log_error("housekeeping failed", {{"detail", error.what()}});
     if (chore.task) {
       chore.task->error = ServiceError{503, "storage_failed", error.what(), "", 1};
@@ -447,19 +479,27 @@ void Engine::do_chore(const Chore& chore, LogStore& store) {
   }
 }
 
+bool Engine::clock_in_doubt() const {
+  return clock_ahead_ > kDay && seconds_since(began_) < options_.doubt_seconds;
+}
+
 // Erases rows that are too old or too many, as far as two snapshots of every model are younger.
-void Engine::trim_log(LogStore& store) {
-  const std::uint64_t used = store.used_bytes();
+void Engine::trim_log() {
+  const std::uint64_t used = house_store_.used_bytes();
   log_bytes_ = used;
   std::uint64_t until = 0;
   if (used > options_.log_bytes) {
     const double share =
         1.0 - 0.9 * static_cast<double>(options_.log_bytes) / static_cast<double>(used);
-    until = store.place_at_share(share);
+    until = house_store_.place_at_share(share);
   }
-  const double milliseconds = options_.log_days * 86'400'000.0;
-  const std::int64_t oldest = clock_.now() - static_cast<std::int64_t>(milliseconds);
-  until = std::max(until, store.last_place_before(oldest));
+  if (!clock_in_doubt()) {
+    // The earlier of the two: a clock that was set wrong, then or now, ages nothing.
+    const std::int64_t now = std::min(clock_.now(), clock_.system_now());
+    const double milliseconds = options_.log_days * static_cast<double>(kDay);
+    until = std::max(until,
+                     house_store_.last_place_before(now - static_cast<std::int64_t>(milliseconds)));
+  }
   if (until == 0) {
     return;
   }
@@ -467,11 +507,10 @@ void Engine::trim_log(LogStore& store) {
   if (allowed < until) {
     snapshots_wanted_ = until;
   }
-  store.erase_until(allowed);
+  house_store_.erase_until(allowed);
 }
 
 void Engine::keep_house() {
-  LogStore store(options_.folder, LogStore::Access::kReadWrite);
   auto last_trim = std::chrono::steady_clock::now() - 1h;
   auto last_checkpoint = last_trim;
   std::unique_lock lock(house_mutex_);
@@ -482,22 +521,23 @@ void Engine::keep_house() {
     }
     std::deque<Chore> chores = std::exchange(chores_, {});
     lock.unlock();
-    for (const Chore& chore : chores) {
-      do_chore(chore, store);
+    while (!chores.empty()) {
+      do_chore(chores.front());
+      chores.pop_front();  // its snapshots are large
     }
     try {
       std::error_code missing;
-      const std::uintmax_t log_size = fs::file_size(store.name() + "-wal", missing);
+      const std::uintmax_t log_size = fs::file_size(house_store_.name() + "-wal", missing);
       if (!missing && log_size > std::uintmax_t{kCheckpointPages} * 8192 &&
           std::chrono::steady_clock::now() - last_checkpoint > 500ms) {
-        store.checkpoint();
+        house_store_.checkpoint();
         last_checkpoint = std::chrono::steady_clock::now();
       }
       if (seconds_since(last_trim) > options_.trim_seconds) {
         last_trim = std::chrono::steady_clock::now();
-        trim_log(store);
+        trim_log();
       }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       log_error("housekeeping failed", {{"detail", error.what()}});
     }
     lock.lock();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mcnb/serve/clock.h"
+#include "mcnb/serve/folder_lock.h"
 #include "mcnb/serve/metrics.h"
 #include "mcnb/serve/model_host.h"
 
@@ -47,6 +48,7 @@ struct ControlTask : Task {
   std::function<void(ModelHost& host, LogStore& store, std::int64_t time)> work;
   // What has to follow when the batch is on disk, on another thread, before the answer.
   std::vector<SnapshotJob> snapshots;
+  std::vector<LogStore::Erasure> erasures;  // from ModelHost::forget
   std::function<void(LogStore& store)> follow_up;
 };
 
@@ -58,6 +60,9 @@ struct EngineOptions {
   std::uint64_t log_bytes = std::uint64_t{8} << 30;
   double log_days = 90.0;
   double trim_seconds = 1.0;  // from one look at the log's size and age to the next
+  // Where the clock stands more than a day after the last event of the log when the engine starts,
+  // nothing is erased by age for so long: clocks are sometimes wrong.
+  double doubt_seconds = 86'400.0;
 };
 
 // Runs the models: one thread owns them and takes all tasks that wait together, one writes what
@@ -65,7 +70,8 @@ struct EngineOptions {
 // (snapshots, erasing, checkpoints). Answers go out only after their transaction.
 //
 // Where a transaction fails, nobody whose event was in it hears more than that; the models go back
-// to what the disk says, and nothing is served until the disk can be written again.
+// to what the disk says, and nothing is served until the disk can be written again. Likewise where
+// an event cannot be applied: what was computed with it is not written.
 class Engine {
  public:
   // Takes the data folder for itself, makes it where it is missing, and makes the models from it.
@@ -91,16 +97,6 @@ class Engine {
   void stop();
 
  private:
-  class FolderLock {
-   public:
-    explicit FolderLock(const std::filesystem::path& folder);
-    ~FolderLock();
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-
-   private:
-    int file_ = -1;
-  };
   // Computed, but not yet on disk.
   struct Computed {
     Batch batch;
@@ -110,6 +106,7 @@ class Engine {
   struct Chore {
     std::shared_ptr<ControlTask> task;  // to be answered afterwards, or none
     std::vector<SnapshotJob> snapshots;
+    std::vector<LogStore::Erasure> erasures;
     std::function<void(LogStore& store)> work;
   };
 
@@ -118,16 +115,21 @@ class Engine {
   void run();
   std::vector<std::shared_ptr<Task>> take_tasks();
   void compute(std::vector<std::shared_ptr<Task>> tasks);
+  std::vector<SnapshotJob> work(const std::vector<std::shared_ptr<Task>>& tasks);
+  void serve(Task& task, std::int64_t time);
+  void discard(const std::vector<std::shared_ptr<Task>>& tasks, const char* why);
+  void write_last_snapshots();
   void decide(const std::vector<std::shared_ptr<Task>>& tasks, std::int64_t time);
-  void control(ControlTask& task, std::int64_t time);
   void hand_over(std::vector<std::shared_ptr<Task>> tasks, std::vector<SnapshotJob> snapshots);
   void publish();
   void write_computed();
   void answer(const std::vector<std::shared_ptr<Task>>& tasks);
   void keep_house();
-  void do_chore(const Chore& chore, LogStore& store);
-  void write_snapshot(const SnapshotJob& job, LogStore& store);
-  void trim_log(LogStore& store);
+  void do_chore(const Chore& chore);
+  void write_snapshot(const SnapshotJob& job);
+  void erase_user(const LogStore::Erasure& erasure);
+  void trim_log();
+  bool clock_in_doubt() const;
 
   EngineOptions options_;
   Clock& clock_;
@@ -135,8 +137,13 @@ class Engine {
   FolderLock lock_;
   ThreadPool threads_;
   ModelHost host_;
+  WriteGate gate_;
   LogStore store_;  // of the engine's thread
+  LogStore writer_store_;
+  LogStore house_store_;
   Snapshots snapshots_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::int64_t clock_ahead_ = 0;  // of the log's last event, at the start, in milliseconds
   std::atomic<bool> ready_{false};
   std::atomic<std::uint64_t> log_bytes_{0};
 
@@ -148,6 +155,7 @@ class Engine {
   std::deque<std::shared_ptr<Task>> queue_;
   bool stopping_ = false;
   bool more_expiries_ = false;
+  bool broken_ = false;  // the models know less or more than the log
   std::chrono::steady_clock::time_point published_;
 
   std::mutex writer_mutex_;

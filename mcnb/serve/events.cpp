@@ -34,6 +34,7 @@ void put(ByteWriter& out, const Decision& event) {
     out.put(action.meta_bonus);
     out.put(action.user_bonus);
     out.put(action.cluster_size);
+    out.put(static_cast<std::uint8_t>(action.eligible));
   }
   out.put_all(std::span(event.ranking));
   out.put_all(std::span(event.features));
@@ -78,6 +79,11 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
     action.meta_bonus = in.get<float>();
     action.user_bonus = in.get<float>();
     action.cluster_size = in.get<std::uint32_t>();
+    const auto eligible = in.get<std::uint8_t>();
+    action.eligible = eligible == 1;
+    if (eligible > 1) {
+      in.fail("neither excluded nor not");
+    }
     if (!(action.probability >= 0.0F && action.probability <= 1.0F)) {
       in.fail("a probability outside [0, 1]");
     }
@@ -85,7 +91,7 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   event.ranking = in.get_all<std::uint32_t>(count);
   event.features = in.get_all<float>(count * dimension);
   if (!is_permutation_of_places(event.ranking, count) ||
-      event.features.size() != count * dimension ||
+      event.features.size() != count * dimension || !event.actions[event.chosen].eligible ||
       !std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); })) {
     in.fail("the parts of a decision do not fit together");
   }

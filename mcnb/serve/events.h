@@ -27,6 +27,7 @@ struct LoggedAction {
   float meta_bonus = 0.0F;
   float user_bonus = 0.0F;
   std::uint32_t cluster_size = 0;
+  bool eligible = true;  // false where the caller excluded it
 };
 
 struct Decision {

@@ -46,17 +46,13 @@ void add_pairs(std::span<const Token> some, std::span<const Token> others,
   }
 }
 
-void append_unit(std::span<double> vector, std::vector<float>& out) {
+bool append_unit(std::span<double> vector, std::vector<float>& out) {
   double largest = 0.0;
   for (const double x : vector) {
-    largest = std::max(largest, std::abs(x));
-  }
-  if (!std::isfinite(largest)) {
-    // Sums of numbers near the largest there are: only their signs can be told.
-    for (double& x : vector) {
-      x = std::isfinite(x) ? 0.0 : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
+    if (!std::isfinite(x)) {
+      return false;  // one by one: the largest of several numbers passes over what is none
     }
-    largest = 1.0;
+    largest = std::max(largest, std::abs(x));
   }
   double squares = 0.0;
   if (largest > 0.0) {
@@ -69,6 +65,7 @@ void append_unit(std::span<double> vector, std::vector<float>& out) {
   for (const double x : vector) {
     out.push_back(static_cast<float>(x / length));
   }
+  return true;
 }
 
 }  // namespace mcnb

@@ -14,7 +14,8 @@ struct Token {
   double value = 0.0;
 };
 
-inline constexpr std::size_t kMostTokens = 10'000;  // of one action, pairs counted
+inline constexpr std::size_t kMostTokens = 10'000;            // of one action, pairs counted
+inline constexpr std::size_t kMostTokensOfRequest = 500'000;  // of all its actions together
 
 // Where tokens of actions and of contexts begin: the same name in both is not the same feature.
 inline constexpr std::uint64_t kActionPath = 1;
@@ -30,7 +31,8 @@ void add_tokens(std::span<const Token> tokens, std::span<double> vector);
 void add_pairs(std::span<const Token> some, std::span<const Token> others,
                std::span<double> vector);
 
-// Brings a vector to unit length; one of zeros stays as it is. Works for numbers of any size.
-void append_unit(std::span<double> vector, std::vector<float>& out);
+// Brings a vector to unit length and appends it; one of zeros stays as it is. False, and nothing is
+// appended, where a number has left the finite range.
+[[nodiscard]] bool append_unit(std::span<double> vector, std::vector<float>& out);
 
 }  // namespace mcnb

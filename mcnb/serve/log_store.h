@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "mcnb/serve/events.h"
 #include "mcnb/data/sqlite.h"
+#include "mcnb/serve/events.h"
+#include "mcnb/serve/write_gate.h"
 
 namespace mcnb {
 
@@ -43,8 +44,15 @@ class LogStore {
   enum class Access { kReadOnly, kReadWrite };
   static constexpr const char* kFileName = "mcnb.db";
 
-  // Makes the database where there is none (kReadWrite).
-  LogStore(const std::filesystem::path& folder, Access access);
+  // Makes the database where there is none (kReadWrite), unless the folder has snapshots: then a
+  // database is missing (kCorrupt). Borrows the gate that the connections of one process share;
+  // `urgent`: clients wait for what this one writes.
+  LogStore(const std::filesystem::path& folder, Access access, WriteGate* gate = nullptr,
+           bool urgent = false);
+  ~LogStore();
+
+  // A number that this database has and no other; copies share it.
+  std::uint64_t folder_id();
 
   std::vector<StoredModel> models();
   std::uint64_t last_place();
@@ -52,10 +60,16 @@ class LogStore {
   std::uint64_t base_place();
   // The highest id that a model ever had.
   std::uint32_t last_model_id();
+  bool has_model(std::uint32_t id);
+  // Every model that has rows, also those that were deleted.
+  std::vector<std::uint32_t> models_in_log();
 
   // Calls `row` for every event after `place`, in order. A row borrows from the database: its body
   // lives until the next.
   void read_after(std::uint64_t place, const std::function<void(const LogRow& row)>& row);
+  // The same, of one model: rows of others are not read.
+  void read_after(std::uint64_t place, std::uint32_t model,
+                  const std::function<void(const LogRow& row)>& row);
   std::optional<LogRow> read(std::uint64_t place);
   // The highest place of a row that is older than `time`.
   std::uint64_t last_place_before(std::int64_t time);
@@ -73,7 +87,7 @@ class LogStore {
   // Takes back what has happened since `begin`; does not throw.
   void roll_back() noexcept;
 
-  // Erases rows, some at a time, in transactions of their own.
+  // Erases rows, some at a time, in transactions of their own, with pauses between them.
   void erase_until(std::uint64_t place);
   void erase_model(std::uint32_t model);
   // A user whose rows are still to be erased: known until that is done.
@@ -84,21 +98,36 @@ class LogStore {
   };
   std::vector<Erasure> erasures();
   void add_erasure(const Erasure& erasure);  // inside a transaction
-  // Requires a snapshot of the model at `until` or later.
+  // Requires a snapshot of the model at `until` or later. When it returns, nothing of the rows is
+  // in the database or in the log beside it. Throws Error (kSystem) where somebody is in the way;
+  // the erasure then stays known.
   void erase_user(const Erasure& erasure);
 
   // Proves that the folder can be written to.
   void probe();
-  void checkpoint(bool truncate = false) { database_.checkpoint(truncate); }
+  // Writes the log beside the database back; `truncate`: and empties it. False where somebody was
+  // in the way.
+  bool checkpoint(bool truncate = false);
   int log_pages() const { return database_.log_pages(); }
   void copy_to(const std::filesystem::path& path) { database_.copy_to(path); }
   const std::string& name() const { return database_.name(); }
 
  private:
-  std::vector<std::uint64_t> places(Statement& statement);
-  void erase(std::span<const std::uint64_t> places);
+  struct Sized {
+    std::uint64_t place = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Sized> sizes(Statement& statement);
+  void erase(std::span<const Sized> rows);
+  void change(const std::function<void()>& work);
+  void keep_last_place();
+  void enter();
+  void leave() noexcept;
   LogRow row_of(Statement& statement);
 
+  WriteGate* gate_;
+  bool urgent_;
+  bool inside_ = false;  // the gate
   Database database_;
   std::unique_ptr<Statement> insert_;
   std::unique_ptr<Statement> read_;

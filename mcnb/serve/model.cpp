@@ -106,6 +106,15 @@ std::optional<std::uint64_t> Model::find_decision(std::string_view event_id) {
   return std::nullopt;
 }
 
+std::uint64_t Model::user_of(std::string_view event_id) {
+  const std::uint64_t key = event_key(event_id);
+  if (const WaitingEvent* event = waiting_.find(key)) {
+    return event->user;
+  }
+  const EndedEvent* event = waiting_.find_ended(key);
+  return event == nullptr ? 0 : event->user;
+}
+
 bool Model::needs_arrival(std::string_view user_id) const {
   return !users_.learner(user_key(user_id)).has_value();
 }
@@ -172,7 +181,7 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
   decision.features = request.features;
   std::vector<std::uint32_t> eligible;
   for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
-    decision.actions.push_back({.id = request.actions[i]});
+    decision.actions.push_back({.id = request.actions[i], .eligible = request.eligible[i]});
     if (request.eligible[i]) {
       eligible.push_back(i);
     }
@@ -286,6 +295,11 @@ RewardOutcome Model::judge(const Reward& reward) {
     if (reward_id != 0 && std::ranges::count(event->reward_ids, reward_id) > 0) {
       return RewardOutcome::kDuplicate;
     }
+    // The end of the waiting time may not be logged yet: the times decide, not the order of work.
+    if (static_cast<double>(reward.time) - static_cast<double>(event->time) >=
+        static_cast<double>(waiting_milliseconds())) {
+      return RewardOutcome::kLate;
+    }
     const bool earliest = options_.aggregation == Aggregation::kEarliest;
     if (event->rewards.size() >= (earliest ? 1 : kMostRewards)) {
       return RewardOutcome::kIgnored;
@@ -297,10 +311,11 @@ RewardOutcome Model::judge(const Reward& reward) {
   if (event == nullptr) {
     return RewardOutcome::kUnknown;
   }
-  if (event->reward_id == 0) {
-    return RewardOutcome::kLate;
+  if (reward_id != 0 &&
+      (event->reward_id == reward_id || std::ranges::count(event->other_ids, reward_id) > 0)) {
+    return RewardOutcome::kDuplicate;
   }
-  return event->reward_id == reward_id ? RewardOutcome::kDuplicate : RewardOutcome::kIgnored;
+  return event->reward_id == 0 ? RewardOutcome::kLate : RewardOutcome::kIgnored;
 }
 
 RewardOutcome Model::take_reward(const Reward& reward) {
@@ -323,6 +338,7 @@ RewardOutcome Model::take_reward(const Reward& reward) {
     }
     case RewardOutcome::kLate:
       ++counts_.late;
+      waiting_.note_late(key, reward_id);
       break;
     case RewardOutcome::kDuplicate:
     case RewardOutcome::kIgnored:
@@ -348,9 +364,12 @@ void Model::on(const Activation& event) {
   }
 }
 
+std::int64_t Model::waiting_milliseconds() const {
+  return static_cast<std::int64_t>(options_.waiting_seconds * 1000.0);
+}
+
 std::uint32_t Model::due(std::int64_t time, std::size_t limit) {
-  const auto waiting = static_cast<std::int64_t>(options_.waiting_seconds * 1000.0);
-  const std::size_t over = waiting_.count_until(time - waiting, limit);
+  const std::size_t over = waiting_.count_until(time - waiting_milliseconds(), limit);
   const auto most = static_cast<std::size_t>(options_.most_pending);
   const std::size_t too_many = waiting_.size() > most ? waiting_.size() - most : 0;
   return static_cast<std::uint32_t>(std::max(over, std::min(too_many, limit)));

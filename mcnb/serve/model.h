@@ -92,6 +92,8 @@ class Model {
   const WaitingEvent* find_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id));
   }
+  // Whose event it is, as long as it is known; else 0.
+  std::uint64_t user_of(std::string_view event_id);
   bool needs_arrival(std::string_view user_id) const;
   UserReport user_report(std::string_view user_id) const;
 
@@ -145,6 +147,7 @@ class Model {
   void end(WaitingEvent event);
   void add_lesson(WaitingEvent event, float reward);
   float aggregate(const WaitingEvent& event);
+  std::int64_t waiting_milliseconds() const;
   Decision decide_one(const RankRequest& request, const std::vector<Score>& scores,
                       std::int64_t time) const;
   Round round_of(const RankRequest& request) const;
@@ -161,6 +164,6 @@ class Model {
   double learning_seconds_ = 0.0;
 };
 
-inline const StateHeader kModelState{.kind = "served-model", .version = 1};
+inline const StateHeader kModelState{.kind = "served-model", .version = 2};
 
 }  // namespace mcnb

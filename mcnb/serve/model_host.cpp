@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 
 #include "mcnb/base/check.h"
@@ -13,7 +14,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kFewRows = 1000;  // that a snapshot is not worth
+constexpr std::uint64_t kFewRows = 1000;  // too few to measure their time
 constexpr std::size_t kMostModels = 1000;
 
 double now_seconds() {
@@ -28,11 +29,23 @@ bool same_request(const RankRequest& request, const Decision& decision, std::siz
     return false;
   }
   for (std::size_t i = 0; i < request.actions.size(); ++i) {
-    if (request.actions[i] != decision.actions[i].id) {
+    if (request.actions[i] != decision.actions[i].id ||
+        request.eligible[i] != decision.actions[i].eligible) {
       return false;
     }
   }
   return request.features == decision.features;
+}
+
+// Why a request cannot be decided together with others; nothing where it can.
+std::optional<ServiceError> fault_of(const RankRequest& request, std::size_t dimension) {
+  if (request.features.size() != request.actions.size() * dimension) {
+    return ServiceError{409, "model_changed", "the model has been made anew", "", 0};
+  }
+  if (!std::ranges::all_of(request.features, [](float x) { return std::isfinite(x); })) {
+    return ServiceError{400, "bad_field", "expected features that are finite", "actions", 0};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -40,20 +53,21 @@ bool same_request(const RankRequest& request, const Decision& decision, std::siz
 void write_batch(LogStore& store, const Batch& batch) {
   store.begin();
   try {
-    for (const StoredModel& model : batch.created) {
-      store.put_model(model);
+    for (const Batch::ModelChange& change : batch.models) {
+      if (const auto* made = std::get_if<StoredModel>(&change)) {
+        store.put_model(*made);
+      } else {
+        store.remove_model(std::get<std::uint32_t>(change));
+      }
     }
     for (const LogRow& row : batch.rows) {
       store.append(row);
-    }
-    for (const std::uint32_t model : batch.deleted) {
-      store.remove_model(model);
     }
     for (const LogStore::Erasure& erasure : batch.erasures) {
       store.add_erasure(erasure);
     }
     store.commit();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     store.roll_back();
     throw;
   }
@@ -84,13 +98,11 @@ void ModelHost::load(Hosted& hosted, std::uint64_t base, std::uint64_t last, Rec
                                 "database is missing",
                                 snapshots_.path(hosted.id, place).string(), place, last));
       }
-      snapshots_.load(hosted.id, place, *hosted.model);
+      snapshots_.load(hosted.id, place, folder_id_, *hosted.model);
       hosted.snapshots = sound;
-      for (const std::string& problem : {problems}) {
-        if (!problem.empty()) {
-          recovery.warnings.push_back(fmt::format(
-              "model {}: went back to the snapshot of row {}: {}", hosted.name, place, problem));
-        }
+      if (!problems.empty()) {
+        recovery.warnings.push_back(fmt::format("model {}: went back to the snapshot of row {}: {}",
+                                                hosted.name, place, problems));
       }
       return;
     } catch (const Error& error) {
@@ -99,6 +111,7 @@ void ModelHost::load(Hosted& hosted, std::uint64_t base, std::uint64_t last, Rec
       }
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
       std::erase(sound, place);
+      recovery.damaged.push_back({hosted.id, place});
       hosted.model = std::make_unique<Model>(options, threads_);
     }
   }
@@ -128,11 +141,12 @@ Recovery ModelHost::recover(LogStore& store, bool from_base) {
   Recovery recovery;
   models_.clear();
   batch_ = {};
+  broken_ = false;
+  folder_id_ = store.folder_id();
   const std::uint64_t base = store.base_place();
   last_place_ = store.last_place();
   last_model_id_ = store.last_model_id();
-  std::map<std::uint32_t, Hosted*> by_id;
-  std::uint64_t from = last_place_;
+  std::set<std::uint32_t> known;
   for (const StoredModel& stored : store.models()) {
     ModelOptions options;
     for (const auto& [name, text] : stored.options) {
@@ -151,27 +165,20 @@ Recovery ModelHost::recover(LogStore& store, bool from_base) {
       hosted.snapshots = {hosted.snapshots.back()};
     }
     load(hosted, base, last_place_, recovery);
-    by_id[stored.id] = &hosted;
-    from = std::min(from, hosted.snapshots.empty() ? hosted.born : hosted.snapshots.front());
+    known.insert(stored.id);
   }
-  std::set<std::uint32_t> orphans;
   const double begin = now_seconds();
-  store.read_after(from, [&](const LogRow& row) {
-    const auto found = by_id.find(row.model);
-    if (found == by_id.end()) {
-      orphans.insert(row.model);
-      return;
-    }
-    Hosted& hosted = *found->second;
-    if (!hosted.snapshots.empty() && row.place <= hosted.snapshots.front()) {
-      return;
-    }
-    const std::string what = fmt::format("{}: log row {}", store.name(), row.place);
-    const auto dimension = static_cast<std::size_t>(hosted.model->options().dimension);
-    hosted.model->apply(decode_event(row.kind, row.body, dimension, what), row.place);
-    ++hosted.rows_since_snapshot;
-    ++recovery.rows;
-  });
+  for (auto& [name, hosted] : models_) {
+    Hosted& own = hosted;
+    const std::uint64_t from = own.snapshots.empty() ? own.born : own.snapshots.front();
+    store.read_after(from, own.id, [&](const LogRow& row) {
+      const std::string what = fmt::format("{}: log row {}", store.name(), row.place);
+      const auto dimension = static_cast<std::size_t>(own.model->options().dimension);
+      own.model->apply(decode_event(row.kind, row.body, dimension, what), row.place);
+      ++own.rows_since_snapshot;
+      ++recovery.rows;
+    });
+  }
   double learning = 0.0;
   for (auto& [name, hosted] : models_) {
     hosted.model->learn_now();
@@ -186,6 +193,12 @@ Recovery ModelHost::recover(LogStore& store, bool from_base) {
   for (auto& [name, hosted] : models_) {
     hosted.seconds_since_snapshot += row_seconds_ * static_cast<double>(hosted.rows_since_snapshot);
   }
+  std::set<std::uint32_t> orphans;
+  for (const std::vector<std::uint32_t>& found : {store.models_in_log(), snapshots_.models()}) {
+    std::ranges::copy_if(found, std::inserter(orphans, orphans.end()), [&](std::uint32_t id) {
+      return id <= last_model_id_ && !known.contains(id);
+    });
+  }
   recovery.orphans.assign(orphans.begin(), orphans.end());
   return recovery;
 }
@@ -193,10 +206,21 @@ Recovery ModelHost::recover(LogStore& store, bool from_base) {
 // Applies an event and puts it into the batch: the one way by which models change.
 std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t time,
                              std::uint64_t user) {
-  const std::uint64_t place = ++last_place_;
-  batch_.rows.push_back({place, hosted.id, kind_of(event),
-                         std::max(time, hosted.model->last_time()), user, encode_event(event)});
-  hosted.model->apply(event, place);
+  LogRow row{last_place_ + 1,
+             hosted.id,
+             kind_of(event),
+             std::max(time, hosted.model->last_time()),
+             user,
+             encode_event(event)};
+  const std::uint64_t place = row.place;
+  try {
+    hosted.model->apply(event, place);
+    batch_.rows.push_back(std::move(row));
+  } catch (const std::exception&) {
+    broken_ = true;
+    throw;
+  }
+  last_place_ = place;
   ++hosted.rows_since_snapshot;
   hosted.seconds_since_snapshot += row_seconds_;
   return place;
@@ -224,13 +248,16 @@ void ModelHost::create(const std::string& name, ModelOptions options) {
     hosted.model = std::make_unique<Model>(options, threads_);
   } catch (const Error& error) {
     refuse_request(400, "bad_option", error.what());
+  } catch (const std::exception& error) {
+    refuse_request(400, "bad_option",
+                   fmt::format("the model is too large for this machine: {}", error.what()));
   }
-  batch_.created.push_back({hosted.id, name, option_values(options), hosted.born});
+  batch_.models.emplace_back(StoredModel{hosted.id, name, option_values(options), hosted.born});
   models_.emplace(name, std::move(hosted));
 }
 
 void ModelHost::remove(const std::string& name) {
-  batch_.deleted.push_back(find(name).id);
+  batch_.models.emplace_back(find(name).id);
   models_.erase(name);
 }
 
@@ -278,25 +305,23 @@ UserReport ModelHost::user(const std::string& model, const std::string& user_id)
   return find(model).model->user_report(user_id);
 }
 
-SnapshotJob ModelHost::forget(const std::string& model, const std::string& user_id,
-                              std::int64_t time) {
+LogStore::Erasure ModelHost::forget(const std::string& model, const std::string& user_id,
+                                    std::int64_t time) {
   Hosted& hosted = find(model);
+  if (hosted.forgetting_under_way) {
+    throw RequestRefused(in_progress("others are being forgotten"));
+  }
   const std::uint64_t user = hosted.model->user_key(user_id);
   const std::uint64_t place = log(hosted, Forgetting{user, time}, time);
-  last_erasure_ = {hosted.id, user, place};
-  batch_.erasures.push_back(last_erasure_);
-  SnapshotJob job = make_snapshot(hosted);
-  job.alone = true;
-  return job;
+  hosted.forgets = true;
+  batch_.erasures.push_back({hosted.id, user, place});
+  return batch_.erasures.back();
 }
 
-SnapshotJob ModelHost::snapshot(const std::string& model) { return make_snapshot(find(model)); }
-
-SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
-  hosted.snapshot_under_way = true;
-  hosted.rows_since_snapshot = 0;
-  hosted.seconds_since_snapshot = 0.0;
-  return {hosted.id, last_place_, Snapshots::bytes_of(*hosted.model, hosted.name), false};
+void ModelHost::resume(const LogStore::Erasure& erasure) {
+  for (auto& [name, hosted] : models_) {
+    hosted.forgets = hosted.forgets || hosted.id == erasure.model;
+  }
 }
 
 ModelHost::Decided ModelHost::repeat(Hosted& hosted, const RankRequest& request, LogStore& store) {
@@ -313,7 +338,7 @@ ModelHost::Decided ModelHost::repeat(Hosted& hosted, const RankRequest& request,
     const bool soon = !batch_.rows.empty() && place >= batch_.rows.front().place;
     ServiceError error = conflict();
     if (soon || place > store.last_place()) {
-      error = {503, "in_progress", "the same event is being decided", "eventId", 1};
+      error = in_progress("the same event is being decided", "eventId");
     }
     return {std::nullopt, error};
   }
@@ -346,12 +371,16 @@ std::vector<ModelHost::Decided> ModelHost::decide(const std::string& model,
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const RankRequest& request = *requests[i];
       if (state.find_decision(request.event_id)) {
-        answers[i] = repeat(hosted, request, store);
+        try {
+          answers[i] = repeat(hosted, request, store);
+        } catch (const Error& error) {
+          answers[i].error = ServiceError{500, "internal", error.what(), "", 0};
+        }
       } else if (!in_batch.insert(state.event_key(request.event_id)).second) {
-        answers[i].error =
-            ServiceError{503, "in_progress", "the same event is being decided", "eventId", 1};
-      } else if (request.features.size() != request.actions.size() * state.options().dimension) {
-        answers[i].error = ServiceError{409, "model_changed", "the model has been made anew"};
+        answers[i].error = in_progress("the same event is being decided", "eventId");
+      } else if (const auto fault =
+                     fault_of(request, static_cast<std::size_t>(state.options().dimension))) {
+        answers[i].error = fault;
       } else {
         if (state.needs_arrival(request.user_id)) {
           log(hosted, Arrival{state.user_key(request.user_id)}, time,
@@ -361,15 +390,27 @@ std::vector<ModelHost::Decided> ModelHost::decide(const std::string& model,
         places.push_back(i);
       }
     }
-    std::vector<Decision> decisions = state.decide(fresh, time);
+    std::vector<std::optional<Decision>> decisions(fresh.size());
+    try {
+      std::ranges::move(state.decide(fresh, time), decisions.begin());
+    } catch (const Error&) {
+      // One by one: whoever cannot be answered is answered alone.
+      for (std::size_t k = 0; k < fresh.size(); ++k) {
+        try {
+          decisions[k] = std::move(state.decide({&fresh[k], 1}, time).front());
+        } catch (const Error& error) {
+          answers[places[k]].error = ServiceError{500, "model_diverged", error.what(), "", 0};
+        }
+      }
+    }
     for (std::size_t k = 0; k < decisions.size(); ++k) {
-      log(hosted, decisions[k], decisions[k].time, state.user_key(decisions[k].user_id));
-      answers[places[k]].decision = std::move(decisions[k]);
+      if (decisions[k]) {
+        log(hosted, *decisions[k], decisions[k]->time, state.user_key(decisions[k]->user_id));
+        answers[places[k]].decision = std::move(*decisions[k]);
+      }
     }
   } catch (const RequestRefused& refused) {
     refuse_all(refused.error());
-  } catch (const Error& error) {
-    refuse_all({500, "model_diverged", error.what(), "", 0});
   }
   return answers;
 }
@@ -380,8 +421,7 @@ RewardOutcome ModelHost::reward(const std::string& model, const Reward& reward) 
   const bool changes = outcome == RewardOutcome::kLearned || outcome == RewardOutcome::kWaiting ||
                        outcome == RewardOutcome::kLate;
   if (changes) {
-    const WaitingEvent* event = hosted.model->find_waiting(reward.event_id);
-    log(hosted, reward, reward.time, event == nullptr ? 0 : event->user);
+    log(hosted, reward, reward.time, hosted.model->user_of(reward.event_id));
   }
   if (outcome == RewardOutcome::kUnknown) {
     refuse_request(404, "unknown_event", fmt::format("there is no event \"{}\"", reward.event_id),
@@ -440,61 +480,6 @@ void ModelHost::learn() {
     hosted.model->learn_now();
     hosted.seconds_since_snapshot += hosted.model->take_learning_seconds();
   }
-}
-
-std::vector<SnapshotJob> ModelHost::due_snapshots(double seconds) {
-  std::vector<SnapshotJob> jobs;
-  for (auto& [name, hosted] : models_) {
-    if (hosted.seconds_since_snapshot > seconds && hosted.rows_since_snapshot >= kFewRows &&
-        !hosted.snapshot_under_way) {
-      jobs.push_back(make_snapshot(hosted));
-    }
-  }
-  return jobs;
-}
-
-std::vector<SnapshotJob> ModelHost::snapshots_from(std::uint64_t place) {
-  std::vector<SnapshotJob> jobs;
-  for (auto& [name, hosted] : models_) {
-    const bool behind = hosted.snapshots.size() < 2 || hosted.snapshots.back() < place;
-    const bool news = hosted.snapshots.empty() || hosted.snapshots.front() < last_place_;
-    if (behind && news && !hosted.snapshot_under_way) {
-      jobs.push_back(make_snapshot(hosted));
-    }
-  }
-  return jobs;
-}
-
-void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t place, bool alone) {
-  for (auto& [name, hosted] : models_) {
-    if (hosted.id == model) {
-      hosted.snapshot_under_way = false;
-      std::erase_if(hosted.snapshots, [&](std::uint64_t old) { return alone && old < place; });
-      if (std::ranges::count(hosted.snapshots, place) == 0) {
-        hosted.snapshots.push_back(place);
-        std::ranges::sort(hosted.snapshots, std::greater<>());
-      }
-      if (hosted.snapshots.size() > 2) {
-        hosted.snapshots.resize(2);
-      }
-    }
-  }
-}
-
-void ModelHost::snapshot_failed(std::uint32_t model) {
-  for (auto& [name, hosted] : models_) {
-    if (hosted.id == model) {
-      hosted.snapshot_under_way = false;
-    }
-  }
-}
-
-std::uint64_t ModelHost::erasable_until() const {
-  std::uint64_t place = last_place_;
-  for (const auto& [name, hosted] : models_) {
-    place = std::min(place, hosted.snapshots.size() < 2 ? 0 : hosted.snapshots.back());
-  }
-  return place;
 }
 
 std::int64_t ModelHost::last_time() const {

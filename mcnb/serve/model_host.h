@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
@@ -19,14 +20,12 @@ namespace mcnb {
 
 // What goes to disk in one transaction.
 struct Batch {
+  using ModelChange = std::variant<StoredModel, std::uint32_t>;  // made, or deleted: its id
   std::vector<LogRow> rows;
-  std::vector<StoredModel> created;
-  std::vector<std::uint32_t> deleted;
+  std::vector<ModelChange> models;  // in the order of the requests: a name may be used again
   std::vector<LogStore::Erasure> erasures;
 
-  bool empty() const {
-    return rows.empty() && created.empty() && deleted.empty() && erasures.empty();
-  }
+  bool empty() const { return rows.empty() && models.empty() && erasures.empty(); }
 };
 // On disk when it returns; nothing of it when it throws.
 void write_batch(LogStore& store, const Batch& batch);
@@ -58,7 +57,13 @@ struct Recovery {
   std::uint64_t rows = 0;  // replayed
   double seconds = 0.0;    // that replaying took
   std::vector<std::string> warnings;
-  std::vector<std::uint32_t> orphans;  // models that were deleted, but not all of their rows
+  // Models that were deleted, but not all of their rows and files.
+  std::vector<std::uint32_t> orphans;
+  struct Damaged {
+    std::uint32_t model = 0;
+    std::uint64_t place = 0;
+  };
+  std::vector<Damaged> damaged;  // snapshots that could not be read, and were not needed
 };
 
 // All models of one data folder: turns requests into events, applies them, and collects what has to
@@ -82,10 +87,14 @@ class ModelHost {
   ModelReport report(const std::string& name) const;
   std::vector<ModelReport> reports() const;
   UserReport user(const std::string& model, const std::string& user_id);
-  // Returns the fresh snapshot that has to be written.
-  SnapshotJob forget(const std::string& model, const std::string& user_id, std::int64_t time);
-  // What `forget` has begun, and has to be erased after its snapshot was written.
-  const LogStore::Erasure& last_erasure() const { return last_erasure_; }
+  // Returns what has to be erased after the next of `forgetting_snapshots` was written. Refuses
+  // (503) while a snapshot for others who are forgotten is under way: snapshots are large.
+  LogStore::Erasure forget(const std::string& model, const std::string& user_id, std::int64_t time);
+  // The same for an erasure that was begun before a restart.
+  void resume(const LogStore::Erasure& erasure);
+  // One for each model that has forgotten somebody since the last call.
+  std::vector<SnapshotJob> forgetting_snapshots();
+  // Refuses (503) while one of the model is under way.
   SnapshotJob snapshot(const std::string& model);
 
   // One decision for each request, or why there is none. Events that were decided before are looked
@@ -108,16 +117,23 @@ class ModelHost {
   // Learns what was put off.
   void learn();
 
-  // Snapshots that are due: a restart would replay for longer than `seconds`.
+  // Snapshots that are due: a restart would replay all models for longer than `seconds`. Of those
+  // models that would take the longest, until the rest is half of it.
   std::vector<SnapshotJob> due_snapshots(double seconds);
-  // Of every model that has not two at or after `place`.
-  std::vector<SnapshotJob> snapshots_from(std::uint64_t place);
+  // Of every model that has not two at or after `place`. One that has nothing new since its latest
+  // gets an event without effect, so that there can be a second.
+  std::vector<SnapshotJob> snapshots_from(std::uint64_t place, std::int64_t time);
+  // Of every model that has changed since its latest.
+  std::vector<SnapshotJob> last_snapshots();
   void snapshot_written(std::uint32_t model, std::uint64_t place, bool alone);
   void snapshot_failed(std::uint32_t model);
   // Every model can be made from snapshots at or after this place, even if its latest is damaged.
   std::uint64_t erasable_until() const;
 
   Batch take_batch() { return std::exchange(batch_, {}); }
+  // True once an event could not be applied: the models may know half of it, and have to be made
+  // anew by `recover`; the batch must not be written.
+  bool broken() const { return broken_; }
   std::int64_t last_time() const;
   std::uint64_t last_place() const { return last_place_; }
 
@@ -130,6 +146,8 @@ class ModelHost {
     bool whole = true;
     std::vector<std::uint64_t> snapshots;  // places, the latest first
     bool snapshot_under_way = false;
+    bool forgets = false;               // somebody since its last snapshot
+    bool forgetting_under_way = false;  // the snapshot after that
     std::uint64_t rows_since_snapshot = 0;
     double seconds_since_snapshot = 0.0;  // that replaying would take
   };
@@ -147,9 +165,10 @@ class ModelHost {
   std::map<std::string, Hosted> models_;
   std::uint32_t last_model_id_ = 0;
   std::uint64_t last_place_ = 0;
+  std::uint64_t folder_id_ = 0;
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning
   Batch batch_;
-  LogStore::Erasure last_erasure_;
+  bool broken_ = false;
 };
 
 }  // namespace mcnb

@@ -44,7 +44,8 @@ inline constexpr std::size_t kMostActions = 1'000;
 inline constexpr std::size_t kLongestId = 256;   // bytes of an event, user, action or reward id
 inline constexpr std::size_t kLongestName = 64;  // of a model
 inline constexpr std::size_t kMostDimension = 4'096;
-inline constexpr std::size_t kMostRewards = 64;  // of one event
+inline constexpr std::size_t kMostNumbers = 262'144;  // actions times dimension: 1 MiB a row
+inline constexpr std::size_t kMostRewards = 64;       // of one event
 
 // Every option as text; policy options stand under "options.NAME".
 OptionValues option_values(const ModelOptions& options);

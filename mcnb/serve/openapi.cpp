@@ -10,7 +10,7 @@ constexpr const char* kDocument = R"json({
   "title": "mcnb serve",
   "version": ")json" MCNB_VERSION R"json(",
   "description": "Decide now, learn later: contextual bandits with user clusters."},
- "security": [{"key": []}, {"bearer": []}],
+ "security": [{"key": []}, {"bearer": []}, {"subscription": []}],
  "paths": {
   "/livez": {
    "get": {
@@ -173,13 +173,27 @@ constexpr const char* kDocument = R"json({
   "/personalizer/v1.0/rank": {
    "post": {
     "summary": "Decide, as the retired service did",
+    "requestBody": {
+     "required": true,
+     "content": {
+      "application/json": {"schema": {"$ref": "#/components/schemas/PersonalizerRankRequest"}}}},
     "responses": {
-     "201": {"description": "the decision"},
+     "201": {
+      "description": "the decision",
+      "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
      "400": {"$ref": "#/components/responses/Error"}}}},
   "/personalizer/v1.0/events/{id}/reward": {
    "parameters": [{"$ref": "#/components/parameters/id"}],
    "post": {
     "summary": "Reward, as the retired service did",
+    "requestBody": {
+     "required": true,
+     "content": {
+      "application/json": {
+       "schema": {
+        "type": "object",
+        "required": ["value"],
+        "properties": {"value": {"type": "number", "minimum": 0, "maximum": 1}}}}}},
     "responses": {
      "204": {"description": "taken"},
      "404": {"$ref": "#/components/responses/Error"}}}},
@@ -193,7 +207,8 @@ constexpr const char* kDocument = R"json({
  "components": {
   "securitySchemes": {
    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-   "bearer": {"type": "http", "scheme": "bearer"}},
+   "bearer": {"type": "http", "scheme": "bearer"},
+   "subscription": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"}},
   "parameters": {
    "model": {"name": "model", "in": "path", "required": true, "schema": {"type": "string"}},
    "id": {
@@ -241,9 +256,31 @@ constexpr const char* kDocument = R"json({
         "id": {"type": "string"},
         "features": {"$ref": "#/components/schemas/Features"}}}},
      "contextFeatures": {"$ref": "#/components/schemas/Features"},
-     "excludedActions": {"type": "array", "items": {"type": "string"}},
+     "excludedActions": {"type": "array", "maxItems": 1000, "items": {"type": "string"}},
      "deferActivation": {"type": "boolean"},
      "explain": {"type": "boolean"}}},
+   "PersonalizerRankRequest": {
+    "type": "object",
+    "required": ["actions"],
+    "properties": {
+     "eventId": {"type": "string", "maxLength": 256, "nullable": true},
+     "actions": {
+      "type": "array",
+      "minItems": 1,
+      "maxItems": 1000,
+      "items": {
+       "type": "object",
+       "required": ["id"],
+       "properties": {
+        "id": {"type": "string"},
+        "features": {"type": "array", "items": {"type": "object"}}}}},
+     "contextFeatures": {"type": "array", "nullable": true, "items": {"type": "object"}},
+     "excludedActions": {
+      "type": "array",
+      "maxItems": 1000,
+      "nullable": true,
+      "items": {"type": "string"}},
+     "deferActivation": {"type": "boolean", "nullable": true}}},
    "Decision": {
     "type": "object",
     "properties": {

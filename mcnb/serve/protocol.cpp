@@ -5,7 +5,8 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "mcnb/base/error.h"
@@ -116,6 +117,7 @@ class FeatureReader {
   void read_action(const element* value, const std::string& field, std::vector<float>& out) {
     std::ranges::fill(vector_, 0.0);
     action_.clear();
+    spend(context_.size() + 1, field);
     if (value != nullptr && is_vector(*value)) {
       read_vector(*value, field);
       add_tokens(context_, vector_);
@@ -127,16 +129,29 @@ class FeatureReader {
         refuse_field(field, fmt::format("expected at most {} pairs of context and action features",
                                         kMostTokens));
       }
+      spend(action_.size() * (model_.interactions ? context_.size() + 1 : 1), field);
       add_tokens(action_, vector_);
       add_tokens(context_, vector_);
       if (model_.interactions) {
         add_pairs(context_, action_, vector_);
       }
     }
-    append_unit(vector_, out);
+    if (!append_unit(vector_, out)) {
+      refuse_field(field, "expected numbers whose sums and products are finite");
+    }
   }
 
  private:
+  // Hashing takes its time, and all requests share one thread for it.
+  void spend(std::size_t tokens, const std::string& field) {
+    spent_ += tokens;
+    if (spent_ > kMostTokensOfRequest) {
+      refuse_field(field, fmt::format("expected at most {} features of all actions together, with "
+                                      "those of the context and pairs counted for each",
+                                      kMostTokensOfRequest));
+    }
+  }
+
   static bool is_number(const element& value) {
     return value.is<double>() || value.is<std::int64_t>() || value.is<std::uint64_t>();
   }
@@ -212,6 +227,7 @@ class FeatureReader {
   std::vector<double> vector_;
   std::vector<Token> context_;
   std::vector<Token> action_;
+  std::size_t spent_ = 0;
   std::optional<std::string> user_;
 };
 
@@ -230,7 +246,10 @@ std::uint64_t hash_of_path(const std::string& path) {
   return hash;
 }
 
-void read_actions(const element& value, FeatureReader& features, RankRequest& request) {
+void read_actions(const element& value, std::uint64_t dimension, FeatureReader& features,
+                  RankRequest& request) {
+  const std::size_t most =
+      std::min(kMostActions, kMostNumbers / static_cast<std::size_t>(dimension));
   json::array actions;
   if (value.get(actions) != simdjson::SUCCESS) {
     refuse_field("actions", "expected an array");
@@ -243,8 +262,9 @@ void read_actions(const element& value, FeatureReader& features, RankRequest& re
     if (action.get(object) != simdjson::SUCCESS) {
       refuse_field(field, "expected an object");
     }
-    if (place >= kMostActions) {
-      refuse_field("actions", fmt::format("expected at most {} actions", kMostActions));
+    if (place >= most) {
+      refuse_field("actions",
+                   fmt::format("expected at most {} actions of {} numbers each", most, dimension));
     }
     std::optional<element> id;
     std::optional<element> described;
@@ -273,17 +293,31 @@ void read_actions(const element& value, FeatureReader& features, RankRequest& re
   }
 }
 
+// Clients of the retired service write null for what they leave out.
+bool may_be_null(std::string_view field) {
+  constexpr std::array<std::string_view, 4> kOptional{"eventId", "contextFeatures",
+                                                      "excludedActions", "deferActivation"};
+  return std::ranges::count(kOptional, field) > 0;
+}
+
 // The retired service took no notice of ids that no action has.
 void exclude_actions(const element& value, bool strict, RankRequest& request) {
   json::array excluded;
   if (value.get(excluded) != simdjson::SUCCESS) {
     refuse_field("excludedActions", "expected an array of strings");
   }
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < request.actions.size(); ++i) {
+    places.emplace(request.actions[i], i);
+  }
+  std::size_t count = 0;
   for (const element id : excluded) {
+    if (++count > kMostActions) {
+      refuse_field("excludedActions", fmt::format("expected at most {} ids", kMostActions));
+    }
     const std::string text = read_text(id, "excludedActions", kLongestId);
-    const auto found = std::ranges::find(request.actions, text);
-    if (found != request.actions.end()) {
-      request.eligible[static_cast<std::size_t>(found - request.actions.begin())] = false;
+    if (const auto found = places.find(text); found != places.end()) {
+      request.eligible[found->second] = false;
     } else if (strict) {
       refuse_field("excludedActions", fmt::format("\"{}\" is not among the actions", text));
     }
@@ -299,6 +333,9 @@ void check_id(std::string_view id, const char* field) {
   if (id.empty() || id.size() > kLongestId) {
     refuse_field(field, fmt::format("expected 1 to {} bytes", kLongestId));
   }
+  if (!simdjson::validate_utf8(id)) {
+    refuse_field(field, "expected UTF-8");
+  }
 }
 
 RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect dialect) {
@@ -309,6 +346,9 @@ RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect 
   std::optional<element> excluded;
   RankRequest request;
   for (const auto member : object) {
+    if (!own && member.value.is_null() && may_be_null(member.key)) {
+      continue;
+    }
     if (member.key == "eventId") {
       request.event_id = read_id(member.value, "eventId");
     } else if (own && member.key == "userId") {
@@ -347,7 +387,7 @@ RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect 
   if (!actions) {
     refuse_field("actions", "expected an array");
   }
-  read_actions(*actions, features, request);
+  read_actions(*actions, model.dimension, features, request);
   request.eligible.assign(request.actions.size(), true);
   if (excluded && !excluded->is_null()) {
     exclude_actions(*excluded, own, request);

@@ -128,6 +128,7 @@ void serve(const ServerOptions& options) {
 }
 
 Verification verify_data(const std::string& folder, std::size_t threads) {
+  const FolderLock lock(folder, FolderLock::Kind::kLook);
   ThreadPool pool(threads);
   LogStore store(folder, LogStore::Access::kReadOnly);
   Verification result;

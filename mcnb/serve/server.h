@@ -68,6 +68,7 @@ void serve(const ServerOptions& options);
 
 // Compares, model by model, the state that the latest snapshot and the log after it give with the
 // state that the oldest base gives. Returns lines for people; `agree` says whether all are equal.
+// Throws Error where a server has the folder.
 struct Verification {
   std::vector<std::string> lines;
   bool agree = true;

@@ -1,4 +1,8 @@
+#include <arpa/inet.h>
 #include <fmt/core.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/server.h"
@@ -109,8 +113,30 @@ ModelOptions read_model_table(const std::string& name, const toml::node& node) {
   return options;
 }
 
+bool is_loopback(const addrinfo& address) {
+  if (address.ai_family == AF_INET) {
+    const auto& own = *reinterpret_cast<const sockaddr_in*>(address.ai_addr);
+    return ntohl(own.sin_addr.s_addr) >> 24 == 127;
+  }
+  return address.ai_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
+}
+
+// By what the name stands for, not by how it looks. False where it stands for nothing.
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) {
+    return false;
+  }
+  bool all = true;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    all = all && is_loopback(*one);
+  }
+  ::freeaddrinfo(found);
+  return all;
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ struct ServiceError {
   int retry_after = 0;  // seconds; 0: says nothing
 };
 
+// The caller may ask again soon.
+inline ServiceError in_progress(const char* message, const char* field = "") {
+  return {503, "in_progress", message, field, 1};
+}
+
 // Thrown where a request is found wanting, caught where it is answered.
 class RequestRefused : public std::runtime_error {
  public:

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "mcnb/base/error.h"
@@ -19,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".snapshot";
+constexpr std::string_view kUnfinished = ".part";
+constexpr std::string_view kDamaged = ".damaged";
 constexpr std::size_t kKept = 2;
 
 [[noreturn]] void refuse(const fs::path& path, const char* what) {
@@ -66,10 +69,6 @@ bool holds(const fs::path& path, std::string_view bytes) {
 
 // "00000001-00000000000000000042.snapshot": the model's id and the place, or nothing.
 bool parse_name(std::string_view name, std::uint32_t& model, std::uint64_t& place) {
-  if (!name.ends_with(kEnding)) {
-    return false;
-  }
-  name.remove_suffix(kEnding.size());
   const std::size_t dash = name.find('-');
   if (dash == std::string_view::npos) {
     return false;
@@ -84,7 +83,7 @@ bool parse_name(std::string_view name, std::uint32_t& model, std::uint64_t& plac
 
 void write_durably(const fs::path& path, std::string_view bytes) {
   fs::path temporary = path;
-  temporary += ".part";
+  temporary += kUnfinished;
   std::error_code ignored;
   try {
     {
@@ -113,18 +112,50 @@ std::string Snapshots::bytes_of(Model& model, const std::string& name) {
   return std::move(out).str();
 }
 
+std::string Snapshots::file_of(Model& model, const std::string& name, std::uint64_t folder_id) {
+  std::ostringstream out;
+  StateWriter writer(out, name, kModelState);
+  writer.write(folder_id);
+  model.save(writer);
+  writer.finish();
+  return std::move(out).str();
+}
+
 fs::path Snapshots::path(std::uint32_t model, std::uint64_t place) const {
   return folder_ / fmt::format("{:08}-{:020}{}", model, place, kEnding);
 }
 
+std::vector<Snapshots::Found> Snapshots::files() const {
+  std::vector<Found> all;
+  std::error_code problem;
+  fs::directory_iterator entry(folder_, problem);
+  for (; !problem && entry != fs::directory_iterator(); entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    const std::size_t dot = name.find(kEnding);
+    Found found;
+    if (dot != std::string::npos &&
+        parse_name(std::string_view(name).substr(0, dot), found.model, found.place)) {
+      found.ending = name.substr(dot);
+      found.path = entry->path();
+      all.push_back(std::move(found));
+    }
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> Snapshots::models() const {
+  std::set<std::uint32_t> all;
+  for (const Found& file : files()) {
+    all.insert(file.model);
+  }
+  return {all.begin(), all.end()};
+}
+
 std::vector<std::uint64_t> Snapshots::places(std::uint32_t model) const {
   std::vector<std::uint64_t> places;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(folder_, missing)) {
-    std::uint32_t found = 0;
-    std::uint64_t place = 0;
-    if (parse_name(entry.path().filename().string(), found, place) && found == model) {
-      places.push_back(place);
+  for (const Found& file : files()) {
+    if (file.model == model && file.ending == kEnding) {
+      places.push_back(file.place);
     }
   }
   std::ranges::sort(places, std::greater<>());
@@ -140,26 +171,53 @@ void Snapshots::write(std::uint32_t model, std::uint64_t place, const std::strin
     if (holds(file, bytes)) {
       return;
     }
-    fs::path aside = file;
-    aside += ".damaged";
-    fs::rename(file, aside, problem);
+    set_aside(model, place);
   }
   write_durably(file, bytes);
   const std::vector<std::uint64_t> all = places(model);
-  if (all.size() > kKept) {
-    remove_below(model, all[kKept - 1]);
+  for (std::size_t i = kKept; i < all.size(); ++i) {
+    fs::remove(path(model, all[i]), problem);
   }
 }
 
-void Snapshots::load(std::uint32_t model, std::uint64_t place, Model& into) const {
-  load_state_file(path(model, place), kModelState, [&](StateReader& reader) { into.load(reader); });
+void Snapshots::load(std::uint32_t model, std::uint64_t place, std::uint64_t folder_id,
+                     Model& into) const {
+  load_state_file(path(model, place), kModelState, [&](StateReader& reader) {
+    if (reader.read<std::uint64_t>() != folder_id) {
+      reader.fail("it belongs to another database");
+    }
+    into.load(reader);
+  });
 }
 
-void Snapshots::remove_below(std::uint32_t model, std::uint64_t place) {
-  for (const std::uint64_t old : places(model)) {
-    if (old < place) {
+void Snapshots::set_aside(std::uint32_t model, std::uint64_t place) {
+  const fs::path file = path(model, place);
+  fs::path aside = file;
+  aside += kDamaged;
+  std::error_code ignored;
+  fs::rename(file, aside, ignored);
+}
+
+void Snapshots::remove_before(std::uint32_t model, std::uint64_t place) {
+  for (const Found& file : files()) {
+    if (file.model == model && (file.place < place || file.ending != kEnding)) {
+      std::error_code problem;
+      fs::remove(file.path, problem);
+      if (problem) {
+        throw Error(ErrorKind::kSystem,
+                    fmt::format("{}: cannot remove: {}", file.path.string(), problem.message()));
+      }
+    }
+  }
+}
+
+void Snapshots::remove_all(std::uint32_t model) { remove_before(model, ~std::uint64_t{0}); }
+
+void Snapshots::remove_unfinished() {
+  for (const Found& file : files()) {
+    if (file.ending.ends_with(kUnfinished)) {
       std::error_code ignored;
-      fs::remove(path(model, old), ignored);
+      fs::remove(file.path, ignored);
     }
   }
 }

@@ -23,26 +23,31 @@ const EndedEvent* WaitingEvents::find_ended(std::uint64_t key) const {
   return found == ended_.end() ? nullptr : &found->second;
 }
 
+const WaitingEvent* WaitingEvents::waiting_at(const Turn& turn) const {
+  const auto found = waiting_.find(turn.key);
+  return found == waiting_.end() || found->second.place != turn.place ? nullptr : &found->second;
+}
+
 void WaitingEvents::skip_ended() {
-  while (!order_.empty() && !waiting_.contains(order_.front())) {
+  while (!order_.empty() && waiting_at(order_.front()) == nullptr) {
     order_.pop_front();
   }
 }
 
 const WaitingEvent* WaitingEvents::oldest() {
   skip_ended();
-  return order_.empty() ? nullptr : &waiting_.at(order_.front());
+  return order_.empty() ? nullptr : waiting_at(order_.front());
 }
 
 std::size_t WaitingEvents::count_until(std::int64_t time, std::size_t limit) {
   skip_ended();
   std::size_t count = 0;
-  for (const std::uint64_t key : order_) {
-    const auto found = waiting_.find(key);
-    if (found == waiting_.end()) {
+  for (const Turn& turn : order_) {
+    const WaitingEvent* event = waiting_at(turn);
+    if (event == nullptr) {
       continue;
     }
-    if (count >= limit || found->second.time > time) {
+    if (count >= limit || event->time > time) {
       break;
     }
     ++count;
@@ -51,19 +56,19 @@ std::size_t WaitingEvents::count_until(std::int64_t time, std::size_t limit) {
 }
 
 void WaitingEvents::add(WaitingEvent event) {
-  const std::uint64_t key = event.key;
+  const Turn turn{event.key, event.place};
   float_count_ += event.features.size();
-  check(!ended_.contains(key) && waiting_.emplace(key, std::move(event)).second,
+  check(!ended_.contains(turn.key) && waiting_.emplace(turn.key, std::move(event)).second,
         "an event is decided once");
-  order_.push_back(key);
+  order_.push_back(turn);
   // Where nearly all have ended out of turn, their keys are not kept.
   if (order_.size() > 2 * waiting_.size() + 1024) {
-    std::erase_if(order_, [&](std::uint64_t other) { return !waiting_.contains(other); });
+    std::erase_if(order_, [&](const Turn& other) { return waiting_at(other) == nullptr; });
   }
 }
 
-void WaitingEvents::remember(std::uint64_t key, const EndedEvent& ended) {
-  ended_.emplace(key, ended);
+void WaitingEvents::remember(std::uint64_t key, EndedEvent ended) {
+  ended_.emplace(key, std::move(ended));
   ended_order_.push_back(key);
   if (ended_order_.size() > remembered_) {
     ended_.erase(ended_order_.front());
@@ -77,45 +82,53 @@ WaitingEvent WaitingEvents::end(std::uint64_t key, std::uint64_t reward_id) {
   WaitingEvent event = std::move(found->second);
   waiting_.erase(found);
   float_count_ -= event.features.size();
-  remember(key, {event.place, reward_id});
+  EndedEvent ended{event.place, event.user, reward_id, std::move(event.reward_ids)};
+  std::erase_if(ended.other_ids, [&](std::uint64_t id) { return id == 0 || id == reward_id; });
+  ended.other_ids.shrink_to_fit();
+  remember(key, std::move(ended));
   return event;
 }
 
 WaitingEvent WaitingEvents::end_oldest() {
   skip_ended();
   check(!order_.empty(), "there is an event to end");
-  const std::uint64_t key = order_.front();
+  const std::uint64_t key = order_.front().key;
   order_.pop_front();
   return end(key, 0);
 }
 
-std::size_t WaitingEvents::forget(std::uint64_t user) {
-  const std::size_t before = waiting_.size();
-  for (const std::uint64_t key : order_) {
-    const auto found = waiting_.find(key);
-    if (found != waiting_.end() && found->second.user == user) {
-      float_count_ -= found->second.features.size();
-      waiting_.erase(found);
-    }
+void WaitingEvents::note_late(std::uint64_t key, std::uint64_t reward_id) {
+  const auto found = ended_.find(key);
+  if (found != ended_.end() && reward_id != 0 && found->second.other_ids.size() < kMostRewards) {
+    found->second.other_ids.push_back(reward_id);
   }
-  std::erase_if(order_, [&](std::uint64_t key) { return !waiting_.contains(key); });
-  return before - waiting_.size();
+}
+
+void WaitingEvents::forget(std::uint64_t user) {
+  std::erase_if(waiting_, [&](const auto& entry) {
+    const bool gone = entry.second.user == user;
+    float_count_ -= gone ? entry.second.features.size() : 0;
+    return gone;
+  });
+  std::erase_if(order_, [&](const Turn& turn) { return waiting_at(turn) == nullptr; });
+  std::erase_if(ended_, [&](const auto& entry) { return entry.second.user == user; });
+  std::erase_if(ended_order_, [&](std::uint64_t key) { return !ended_.contains(key); });
 }
 
 std::size_t WaitingEvents::memory_bytes() const {
   return waiting_.size() * (sizeof(WaitingEvent) + kNodeBytes) + float_count_ * sizeof(float) +
-         ended_.size() * (sizeof(EndedEvent) + kNodeBytes) +
-         (order_.size() + ended_order_.size()) * sizeof(std::uint64_t);
+         ended_.size() * (sizeof(EndedEvent) + kNodeBytes) + order_.size() * sizeof(Turn) +
+         ended_order_.size() * sizeof(std::uint64_t);
 }
 
 void WaitingEvents::save(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(waiting_.size()));
-  for (const std::uint64_t key : order_) {
-    const auto found = waiting_.find(key);
-    if (found == waiting_.end()) {
+  for (const Turn& turn : order_) {
+    const WaitingEvent* waiting = waiting_at(turn);
+    if (waiting == nullptr) {
       continue;
     }
-    const WaitingEvent& event = found->second;
+    const WaitingEvent& event = *waiting;
     writer.write(event.key);
     writer.write(event.place);
     writer.write(event.user);
@@ -133,7 +146,9 @@ void WaitingEvents::save(StateWriter& writer) const {
     const EndedEvent& ended = ended_.at(key);
     writer.write(key);
     writer.write(ended.place);
+    writer.write(ended.user);
     writer.write(ended.reward_id);
+    writer.write_all(ended.other_ids);
   }
 }
 
@@ -172,12 +187,15 @@ void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t
   }
   for (std::uint64_t i = 0; i < ended; ++i) {
     const auto key = reader.read<std::uint64_t>();
-    const auto place = reader.read<std::uint64_t>();
-    const auto reward_id = reader.read<std::uint64_t>();
+    EndedEvent event;
+    event.place = reader.read<std::uint64_t>();
+    event.user = reader.read<std::uint64_t>();
+    event.reward_id = reader.read<std::uint64_t>();
+    event.other_ids = reader.read_all<std::uint64_t>(kMostRewards);
     if (waiting_.contains(key) || ended_.contains(key)) {
       reader.fail("an event has ended twice");
     }
-    remember(key, {place, reward_id});
+    remember(key, std::move(event));
   }
 }
 

@@ -26,10 +26,12 @@ struct WaitingEvent {
   std::vector<std::uint64_t> reward_ids;  // hashes, 0 for none; beside `rewards`
 };
 
-// What is kept of an event after it has ended: enough to know it again.
+// What is kept of an event after it has ended: enough to know it and its rewards again.
 struct EndedEvent {
   std::uint64_t place = 0;
-  std::uint64_t reward_id = 0;  // of the reward that ended it; 0: none
+  std::uint64_t user = 0;
+  std::uint64_t reward_id = 0;           // of the reward that ended it; 0: none
+  std::vector<std::uint64_t> other_ids;  // of rewards before the end or too late, kMostRewards
 };
 
 // All events that still matter, in the order of their decisions. Times never go back, so the oldest
@@ -54,20 +56,31 @@ class WaitingEvents {
   // Takes a waiting event out and remembers that it ended, and by which reward.
   WaitingEvent end(std::uint64_t key, std::uint64_t reward_id);
   WaitingEvent end_oldest();
-  // Drops all waiting events of a user, and returns how many there were.
-  std::size_t forget(std::uint64_t user);
+  // A reward came after the end: its id is known from now on. Nothing for events that have not
+  // ended, and for ids that are 0.
+  void note_late(std::uint64_t key, std::uint64_t reward_id);
+  // Drops all events of a user, waiting or ended.
+  void forget(std::uint64_t user);
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader, std::size_t dimension, std::size_t learners);
 
  private:
+  // A decision, by the hash of its event's id and its place in the log: an id may be used again
+  // once nobody remembers it, and is then another decision.
+  struct Turn {
+    std::uint64_t key = 0;
+    std::uint64_t place = 0;
+  };
+  // Nothing where that decision waits no longer.
+  const WaitingEvent* waiting_at(const Turn& turn) const;
   void skip_ended();
-  void remember(std::uint64_t key, const EndedEvent& ended);
+  void remember(std::uint64_t key, EndedEvent ended);
 
   std::size_t remembered_;
   std::unordered_map<std::uint64_t, WaitingEvent> waiting_;
-  std::deque<std::uint64_t> order_;  // keys of decisions; some have ended
+  std::deque<Turn> order_;  // of decisions; some have ended
   std::unordered_map<std::uint64_t, EndedEvent> ended_;
   std::deque<std::uint64_t> ended_order_;
   std::size_t float_count_ = 0;  // in the features of waiting events

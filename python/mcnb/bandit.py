@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any, Mapping, Optional, Type, TypeVar, Union
 
@@ -73,7 +74,7 @@ class Bandit(_core.Bandit):
         return self.copy()
 
     def __deepcopy__(self: Self, memo: Any) -> Self:
-        return self.copy()
+        return _restored(type(self), self.to_bytes(), copy.deepcopy(self.__dict__, memo))
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.to_bytes(), dict(self.__dict__))
@@ -86,9 +87,18 @@ class Bandit(_core.Bandit):
 
     def fit(self: Self, users: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike,
             **more: Any) -> Self:
-        """`reset`, then `partial_fit`."""
-        self.reset()
+        """`reset`, then `partial_fit`; where that is refused, all stays as it was."""
+        trial = self.copy()  # what is wrong is found there
+        trial._begin_anew()
+        trial.learn(users, arms, rewards, **more)
+        self._begin_anew()
         return self.partial_fit(users, arms, rewards, **more)
+
+    def _begin_anew(self) -> None:
+        count = self.users
+        self.reset()
+        if count > self.users:  # those who came later stay known
+            self.add_users(count - self.users)
 
     def __repr__(self) -> str:
         if not _core.is_made(self):  # __init__ has failed: there is nothing behind the properties

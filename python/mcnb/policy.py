@@ -30,7 +30,7 @@ class Policy:
     that it has (users, items, offsets, id); its rewards are not told.
     """
 
-    memory: int = 0  # bytes, for the table of results
+    memory_bytes: int = 0  # for the table of results
     round: Optional[Round] = None
 
     def __init__(self, setup: Setup) -> None:

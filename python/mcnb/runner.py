@@ -127,6 +127,12 @@ def _maker(policy: Any) -> Any:
                             f"mcnb.Bandit, got {type(player).__name__}")
         if isinstance(player, Policy):
             player._users = users
-        return player
+            return player
+        for name in ("choose", "learn"):
+            if getattr(type(player), name) is not getattr(Bandit, name):
+                raise TypeError(f"policies: expected a Bandit with its own {name}, got "
+                                f"{type(player).__name__}, which has another: make it an "
+                                "mcnb.Policy that holds a Bandit")
+        return player.copy()  # several runs may be given the same one
 
     return made

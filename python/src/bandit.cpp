@@ -499,7 +499,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
     }
     decisions.push_back({round, arm});
   }
-  auto bandit = std::make_unique<Bandit>(setup);
+  auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
   bandit->next_round_ = next_round;
   bandit->waiting_ = std::move(decisions);
   bandit->model_->policy->load(reader);

@@ -45,6 +45,12 @@ struct Model {
 class Bandit {
  public:
   explicit Bandit(const BanditSetup& setup);
+  // pybind11 asks for memory where a method of an object is called that was never made; ours is
+  // made by ::new.
+  static void* operator new(std::size_t) {
+    throw py::value_error("expected a Bandit that was made: Bandit.__init__ has not been called");
+  }
+  static void operator delete(void* memory) { ::operator delete(memory); }
   // Throw Error (kCorrupt, kSystem) for what `save` or `bytes` did not write. 0 threads: as saved.
   static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads);
   static std::unique_ptr<Bandit> from_bytes(const std::string& bytes);

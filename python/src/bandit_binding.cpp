@@ -53,7 +53,7 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
     setup.user_feature_count = static_cast<std::size_t>(read.shape(1));
   }
   const py::gil_scoped_release release;
-  return std::make_unique<Bandit>(setup);
+  return std::unique_ptr<Bandit>(::new Bandit(setup));
 }
 
 // Whether __init__ has done its work on a Bandit.

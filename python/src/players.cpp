@@ -109,7 +109,7 @@ void PythonPolicy::learn(RoundId round, const Arm& arm, float reward) {
 
 std::size_t PythonPolicy::memory_bytes() const {
   const py::gil_scoped_acquire acquire;
-  return py::cast<std::size_t>(policy_.get().attr("memory"));
+  return py::cast<std::size_t>(policy_.get().attr("memory_bytes"));
 }
 
 void PythonPolicy::save(StateWriter&) const { refuse_state(); }

@@ -293,7 +293,11 @@ py::list run(const py::object& environment, const py::list& policies, std::uint6
     const auto pair = py::cast<std::pair<std::string, py::object>>(entry);
     Contestant contestant{.label = pair.first, .spec = std::nullopt, .make = pair.second};
     if (py::isinstance<py::str>(pair.second)) {
-      contestant.spec = parse_policies(py::cast<std::string>(pair.second))[0];
+      const std::vector<PolicySpec> named = parse_policies(py::cast<std::string>(pair.second));
+      if (named.size() != 1) {
+        refuse_value("policies", "one policy in each entry", py::cast<std::string>(pair.second));
+      }
+      contestant.spec = named.front();
     }
     run.contestants.push_back(std::move(contestant));
   }

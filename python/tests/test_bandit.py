@@ -177,8 +177,8 @@ def test_the_meta_learner_is_looked_at_without_copying(bandit):
     for i in range(20):
         arms = unit_rows(100 + i, 4, 6)
         bandit.learn(0, arms[bandit.choose(0, arms)], 1)
+        assert np.array_equal(view, bandit.parameters("meta")[0]), f"after {i + 1} steps"
     assert not np.array_equal(view, before), "the view does not follow the learner"
-    assert np.array_equal(view, bandit.parameters("meta")[0])
     expected = view.copy()
     bandit.reset()
     del bandit
@@ -329,3 +329,30 @@ def test_threads_that_share_a_bandit_wait_for_each_other():
         thread.join()
     assert not failures
     assert bandit.last_round >= 399
+
+
+def test_what_was_never_made_says_so():
+    ghost = mcnb.Bandit.__new__(mcnb.Bandit)
+    for look in (lambda: ghost.users, lambda: ghost.memory, lambda: ghost.choose(0, [[1.0]])):
+        with pytest.raises(ValueError, match="__init__"):
+            look()
+
+
+def test_fit_that_is_refused_changes_nothing(bandit):
+    arms = unit_rows(1, 4, 6)
+    bandit.learn(0, arms[bandit.choose(0, arms)], 1)
+    before = bandit.to_bytes()
+    with pytest.raises(ValueError, match="arm"):
+        bandit.fit([0], np.ones((1, 5)), [1.0])
+    assert bandit.to_bytes() == before
+
+
+def test_a_deep_copy_shares_nothing():
+    class Noted(mcnb.Bandit):
+        pass
+
+    first = Noted("linucb", features=3)
+    first.notes = []
+    second = copy.deepcopy(first)
+    second.notes.append("x")
+    assert first.notes == []

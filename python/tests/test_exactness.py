@@ -31,7 +31,7 @@ def walk(bandit, world, rounds):
                      item=None if round.items is None else round.items[arm],
                      offset=None if round.offsets is None else round.offsets[arm])
         reward += round.rewards[arm]
-        regret += max(0.0, round.expected.max()) - round.expected[arm]
+        regret += round.expected.max() - round.expected[arm]
     return regret, reward
 
 

@@ -371,3 +371,44 @@ def test_ctrl_c_stops_a_long_run(policy):
     process.send_signal(signal.SIGINT)
     assert "stopped\n" in process.communicate(timeout=60)[0]
     assert process.returncode == 0
+
+
+def test_runs_that_are_given_one_bandit_do_not_share_it():
+    bandit = mcnb.Bandit("linucb", features=8, users=20)
+    world = mcnb.environments.synthetic(users=20)
+    results = [mcnb.run(world, {"it": lambda setup: bandit}, rounds=200, seeds=4, threads=threads)
+               for threads in (1, 2)]
+    assert np.array_equal(results[0].regret, results[1].regret)
+    assert bandit.last_round is None
+
+
+def test_a_bandit_that_chooses_in_its_own_way_is_refused():
+    class Stubborn(mcnb.Bandit):
+        def choose(self, user, arms, **more):
+            return 0
+
+    with pytest.raises(TypeError, match="choose"):
+        mcnb.run("synthetic", {"it": lambda setup: Stubborn(
+            "linucb", features=setup.features, users=setup.users)}, rounds=5, seeds=1)
+
+
+def test_an_entry_is_one_policy():
+    with pytest.raises(ValueError, match="one policy"):
+        mcnb.run("synthetic", {"both": "linucb,random"}, rounds=5, seeds=1)
+
+
+def test_rewards_below_zero_have_a_regret():
+    class Costs(mcnb.Environment):
+        features, users = 1, 1
+
+        def __init__(self, seed):
+            pass
+
+        def next_round(self):
+            return mcnb.Round(0, np.ones((2, 1)), rewards=[-1.0, -3.0])
+
+    class Best(mcnb.Policy):
+        def choose(self, user, arms):
+            return 0
+
+    assert mcnb.run(Costs, Best, rounds=10, seeds=1).final_regret[0, 0] == 0.0

@@ -11,6 +11,7 @@
 #include "mcnb/bandit/mcnb.h"
 #include "tests/bandit/mcnb_cases.h"
 #include "tests/bandit/textbook_mcnb.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::mcnb_oracle_test {
 namespace {
@@ -309,6 +310,9 @@ TEST(McnbOracle, WholeHistories) {
   const McnbOptions all = with(lively(), [](auto& o) { o.meta_draw = MetaDraw::kAll; });
   const McnbOptions served = with(all, [](auto& o) { o.feedback = Feedback::kServed; });
   expect_matches_textbook({.name = "dense", .world = kSmall, .options = all});
+  if (kSanitized) {
+    return;
+  }
   expect_matches_textbook({.name = "blocks", .world = kSmallBlocks, .options = all});
   expect_matches_textbook({.name = "three layers, served, few members",
                            .world = kSmall,

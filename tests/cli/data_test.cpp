@@ -6,6 +6,7 @@
 
 #include "tests/cli/program.h"
 #include "tests/data/data_files.h"
+#include "tests/sanitizers.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::data_test {
@@ -129,6 +130,9 @@ TEST(Data, EveryDataSetIsPlayed) {
            {"notmnist", {"187"}},
            {"shuttle", {"58000 samples of 9 numbers in 7 classes"}, 7},
            {"yelp", {"", "50 users"}}}) {
+    if (kSanitized && set.description.front().starts_with("70000")) {
+      continue;  // the largest; others have the same format
+    }
     expect_played(set, data.string(), folder);
   }
 }

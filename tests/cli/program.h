@@ -25,11 +25,12 @@ struct ProgramOutcome {
 };
 
 // The real mcnb, running beside the test. `variables` replace those of the test ("PATH=folder");
-// a name alone ("PATH") takes the variable away.
+// a name alone ("PATH") takes the variable away. `binary` is another program in its place.
 class Program {
  public:
-  explicit Program(std::vector<std::string> arguments, std::vector<std::string> variables = {}) {
-    arguments.insert(arguments.begin(), MCNB_BINARY);
+  explicit Program(std::vector<std::string> arguments, std::vector<std::string> variables = {},
+                   const std::string& binary = MCNB_BINARY) {
+    arguments.insert(arguments.begin(), binary);
     for (char** variable = environ; *variable != nullptr; ++variable) {
       const auto same_name = [name = name_of(*variable)](const std::string& other) {
         return name_of(other) == name;
@@ -48,11 +49,11 @@ class Program {
     redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
     redirect(STDOUT_FILENO, folder_ / "output", O_WRONLY | O_CREAT);
     redirect(STDERR_FILENO, folder_ / "errors", O_WRONLY | O_CREAT);
-    const int problem = ::posix_spawn(&process_, MCNB_BINARY, &files, nullptr,
+    const int problem = ::posix_spawn(&process_, binary.c_str(), &files, nullptr,
                                       pointers_to(arguments).data(), pointers_to(variables).data());
     ::posix_spawn_file_actions_destroy(&files);
     if (problem != 0) {
-      throw std::runtime_error(std::string(MCNB_BINARY) + ": " + std::strerror(problem));
+      throw std::runtime_error(binary + ": " + std::strerror(problem));
     }
   }
   ~Program() {

@@ -87,7 +87,7 @@ TEST(Run, AnInterruptionLosesNoFinishedRun) {
         "run",     "--policy", "oracle", "--rounds", "100",      "--threads",           "1",
         "--seeds", seeds,      "--set",  "items=0",  "--output", folder.path().string()};
   };
-  Program program(arguments("100000"));
+  Program program(arguments("10000"));
   while (cell_count(folder.path()) < 2 && program.is_running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -96,7 +96,7 @@ TEST(Run, AnInterruptionLosesNoFinishedRun) {
   const ProgramOutcome outcome = program.wait();
   EXPECT_EQ(outcome.status, kInterrupted) << outcome.errors;
   EXPECT_EQ(outcome.output, "");
-  expect_parts(outcome.errors, {"interrupted", "of 100000 runs", "the same command"});
+  expect_parts(outcome.errors, {"interrupted", "of 10000 runs", "the same command"});
   EXPECT_GE(cell_count(folder.path()), 2U);
 
   const ProgramOutcome resumed = run_program(arguments("2"));

@@ -1,9 +1,11 @@
 // The real service, killed at random moments under load: what was acknowledged is there, rewards
-// are learned once, and the log gives the state again.
+// are learned once, who was forgotten is gone, and the log gives the state again.
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -12,20 +14,91 @@
 #include "mcnb/base/random.h"
 #include "mcnb/serve/model_host.h"
 #include "mcnb/serve/server.h"
+#include "tests/sanitizers.h"
 #include "tests/serve/serving.h"
 
 namespace mcnb::crash_test {
 namespace {
 
 using nlohmann::json;
+namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 20;
-#else
-constexpr int kKills = 200;
-#endif
+// 200 kills in all, 20 under the sanitizers.
+constexpr int kKills = kSanitized ? 14 : 150;
+constexpr int kBusyKills = kSanitized ? 6 : 50;
 constexpr int kClients = 3;
-constexpr int kVerifyEvery = 25;
+constexpr int kVerifyEvery = 50;
+
+bool is_newer_than_sources(const fs::path& binary) {
+  const fs::file_time_type built = fs::last_write_time(binary);
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(MCNB_SOURCE_DIR) / "mcnb")) {
+    if (entry.is_regular_file() && entry.last_write_time() > built) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What is killed: the program that MCNB_SERVE_BINARY names; else the release build, where there is
+// one of these sources; else the program that was built with this test.
+const std::string& killed_binary() {
+  static const std::string kBinary = [] {
+    const char* named = std::getenv("MCNB_SERVE_BINARY");
+    const fs::path release = fs::path(MCNB_SOURCE_DIR) / "build/release/mcnb";
+    std::string binary = MCNB_BINARY;
+    if (named != nullptr && *named != '\0') {
+      binary = named;
+    } else if (!kSanitized && fs::exists(release) && is_newer_than_sources(release)) {
+      binary = release.string();
+    }
+    std::cout << "killing " << binary << "\n";
+    return binary;
+  }();
+  return kBinary;
+}
+
+// One life of a server: starts it, runs `load` on several clients, and kills it in the middle; or
+// kills it while it starts. True where it served.
+bool live_and_die(const fs::path& data, const std::vector<std::string>& arguments,
+                  std::uint64_t longest_microseconds, Rng& rng,
+                  const std::function<void(std::uint16_t port, int client)>& load) {
+  Serving server(data, arguments, killed_binary());
+  const bool serves = !rng.chance(0.1);
+  if (serves) {
+    const std::uint16_t port = server.port();
+    std::vector<std::thread> clients;
+    for (int client = 0; client < kClients; ++client) {
+      clients.emplace_back([&, client] { load(port, client); });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(3'000 + rng.below(longest_microseconds)));
+    server.kill();
+    for (std::thread& client : clients) {
+      client.join();
+    }
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(30'000)));
+  }
+  server.kill();
+  server.wait();
+  return serves;
+}
+
+json rank_request(const std::string& event, const std::string& user, Rng& rng, int count = 3,
+                  const std::string& action = "a") {
+  json actions = json::array();
+  for (int i = 0; i < count; ++i) {
+    actions.push_back({{"id", action + std::to_string(i)},
+                       {"features", {rng.normal(), rng.normal(), rng.normal(), rng.normal()}}});
+  }
+  return {{"eventId", event}, {"userId", user}, {"actions", actions}};
+}
+
+void expect_verified(const fs::path& data) {
+  const Verification states = verify_data(data.string(), 1);
+  for (const std::string& line : states.lines) {
+    ASSERT_TRUE(states.agree) << line;
+  }
+}
 
 // What the clients were told. Shared by them.
 struct Told {
@@ -35,18 +108,6 @@ struct Told {
   std::set<std::string> open;  // events whose reward may or may not have been taken
 };
 
-std::string rank_body(const std::string& event, Rng& rng) {
-  json actions = json::array();
-  for (int i = 0; i < 3; ++i) {
-    actions.push_back({{"id", "a" + std::to_string(i)},
-                       {"features", {rng.normal(), rng.normal(), rng.normal(), rng.normal()}}});
-  }
-  return json({{"eventId", event},
-               {"userId", "user-" + std::to_string(rng.below(20))},
-               {"actions", actions}})
-      .dump();
-}
-
 // Decides and rewards until the server is gone. Rewards of earlier lives are sent again.
 void use_service(std::uint16_t port, int life, int client, Told& told) {
   Rng rng(1, Stream::kTest, static_cast<std::uint64_t>(life), static_cast<std::uint32_t>(client));
@@ -55,7 +116,9 @@ void use_service(std::uint16_t port, int life, int client, Told& told) {
     for (int i = 0;; ++i) {
       const std::string event =
           std::to_string(life) + "-" + std::to_string(client) + "-" + std::to_string(i);
-      const HttpReply reply = http.post("/v1/models/small/rank", rank_body(event, rng));
+      const std::string user = "user-" + std::to_string(rng.below(20));
+      const HttpReply reply =
+          http.post("/v1/models/small/rank", rank_request(event, user, rng).dump());
       ASSERT_EQ(reply.status, 200) << reply.body;
       std::string to_reward = event;
       {
@@ -74,10 +137,12 @@ void use_service(std::uint16_t port, int life, int client, Told& told) {
       ASSERT_EQ(rewarded.status, 200) << rewarded.body;
       const std::string outcome = json::parse(rewarded.body).at("outcome");
       ASSERT_TRUE(outcome == "learned" || outcome == "duplicate") << outcome;
-      const std::lock_guard lock(told.mutex);
-      told.rewarded.insert(to_reward);
-      told.open.erase(to_reward);
-      if (i % 20 == 19 && client == 0) {
+      {
+        const std::lock_guard lock(told.mutex);
+        told.rewarded.insert(to_reward);
+        told.open.erase(to_reward);
+      }
+      if (rng.chance(0.1)) {
         static_cast<void>(http.post("/v1/models/small/snapshot", ""));
       }
     }
@@ -91,7 +156,7 @@ struct Logged {
   std::map<std::string, int> rewards;
   std::uint64_t last = 0;
 
-  void read(const std::filesystem::path& folder) {
+  void read(const fs::path& folder) {
     LogStore store(folder, LogStore::Access::kReadWrite);
     store.read_after(last, [&](const LogRow& row) {
       const Event event = decode_event(row.kind, row.body, 4, "test");
@@ -108,6 +173,7 @@ struct Logged {
 
 TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
   const TemporaryFolder folder;
+  const fs::path data = folder / "data";
   put_file(folder / "config.toml",
            "[models.small]\ndimension = 4\nwaitingSeconds = 1000000\n"
            "[models.small.options]\nwidth = 8\nmeta_steps = 2\n");
@@ -118,55 +184,157 @@ TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
   Rng rng(7, Stream::kTest);
   int served = 0;
   for (int life = 0; life < kKills; ++life) {
-    {
-      Serving server(folder / "data", arguments);
-      if (rng.chance(0.1)) {
-        // While it starts.
-        std::this_thread::sleep_for(std::chrono::microseconds(rng.below(30'000)));
-      } else {
-        const std::uint16_t port = server.port();
-        std::vector<std::thread> clients;
-        for (int client = 0; client < kClients; ++client) {
-          clients.emplace_back([&, client] { use_service(port, life, client, told); });
-        }
-        std::this_thread::sleep_for(std::chrono::microseconds(5'000 + rng.below(50'000)));
-        server.kill();
-        for (std::thread& client : clients) {
-          client.join();
-        }
-        ++served;
-      }
-      server.kill();
-      server.wait();
-    }
-    if (!std::filesystem::exists(folder / "data" / LogStore::kFileName)) {
-      continue;
-    }
+    served +=
+        live_and_die(data, arguments, 40'000, rng,
+                     [&](std::uint16_t port, int client) { use_service(port, life, client, told); })
+            ? 1
+            : 0;
     const bool verify = life % kVerifyEvery == kVerifyEvery - 1 || life == kKills - 1;
-    if (verify) {
-      logged.read(folder / "data");
+    if (verify && fs::exists(data / LogStore::kFileName)) {
+      logged.read(data);
       for (const auto& [event, answer] : told.decisions) {
         ASSERT_EQ(logged.decisions[event], answer) << event;
       }
       for (const std::string& event : told.rewarded) {
         ASSERT_EQ(logged.rewards[event], 1) << event;
       }
-      const Verification states = verify_data((folder / "data").string(), 1);
-      ASSERT_TRUE(states.agree) << states.lines.front();
+      expect_verified(data);
     }
   }
   EXPECT_GT(served, kKills / 2);
   EXPECT_GT(told.decisions.size(), static_cast<std::size_t>(served));
   // Every reward that is in the log was learned, once, and no other.
   ThreadPool threads(1);
-  ModelHost host(folder / "data", threads);
-  LogStore store(folder / "data", LogStore::Access::kReadWrite);
+  ModelHost host(data, threads);
+  LogStore store(data, LogStore::Access::kReadWrite);
   host.recover(store);
   for (const auto& [event, count] : logged.rewards) {
     EXPECT_EQ(count, 1) << event;
   }
-  EXPECT_EQ(host.report("small").counts.learned, logged.rewards.size());
-  EXPECT_EQ(host.report("small").counts.decisions, logged.decisions.size());
+  const ModelReport report = host.report("small");
+  EXPECT_EQ(report.counts.learned, logged.rewards.size());
+  EXPECT_EQ(report.counts.decisions, logged.decisions.size());
+  EXPECT_GT(report.snapshot_place, 0U) << "no snapshot was written";
+}
+
+// How often something was asked for, and how often it was acknowledged: what is on disk lies
+// between the two.
+struct Count {
+  std::atomic<std::uint64_t> asked{0};
+  std::atomic<std::uint64_t> told{0};
+
+  void expect_between(std::uint64_t on_disk, const char* what) const {
+    EXPECT_LE(told, on_disk) << what;
+    EXPECT_GE(asked, on_disk) << what;
+    EXPECT_GT(told, 0U) << what;
+  }
+};
+
+struct BusyTold {
+  Count decisions;
+  Count rewards;
+  Count forgotten;
+  std::atomic<std::uint64_t> activated{0};
+  std::mutex mutex;
+  std::vector<std::string> gone;  // users whose forgetting was acknowledged
+};
+
+// Everything at once: deferred events, several rewards an event, users who leave, snapshots.
+void keep_busy(std::uint16_t port, int life, int client, BusyTold& told) {
+  Rng rng(2, Stream::kTest, static_cast<std::uint64_t>(life), static_cast<std::uint32_t>(client));
+  HttpClient http(port);
+  const std::string path = "/v1/models/busy/";
+  try {
+    for (int i = 0;; ++i) {
+      const std::string name =
+          std::to_string(life) + "-" + std::to_string(client) + "-" + std::to_string(i);
+      const bool leaves = rng.chance(0.15);
+      const std::string user =
+          leaves ? "leaver-" + name + "." : "user-" + std::to_string(rng.below(9));
+      // Long names fill the log sooner.
+      json request = rank_request(name, user, rng, 15, std::string(250, 'a'));
+      request["deferActivation"] = rng.chance(0.5);
+      ++told.decisions.asked;
+      const HttpReply reply = http.post(path + "rank", request.dump());
+      ASSERT_EQ(reply.status, 200) << reply.body;
+      ++told.decisions.told;
+      for (int k = 0; k < 2 && rng.chance(0.7); ++k) {
+        ++told.rewards.asked;
+        const HttpReply rewarded =
+            http.post(path + "events/" + name + "/reward",
+                      R"({"value": 0.3, "rewardId": "r)" + std::to_string(k) + "\"}");
+        ASSERT_EQ(rewarded.status, 200) << rewarded.body;
+        told.rewards.told += json::parse(rewarded.body).at("outcome") == "waiting" ? 1 : 0;
+      }
+      if (rng.chance(0.5)) {
+        told.activated += http.post(path + "events/" + name + "/activate", "").status == 204;
+      }
+      if (leaves) {
+        ++told.forgotten.asked;
+        const HttpReply gone = http.send("DELETE", path + "users/" + user, "");
+        ASSERT_TRUE(gone.status == 204 || gone.status == 503) << gone.body;
+        if (gone.status == 204) {
+          ++told.forgotten.told;
+          const std::lock_guard lock(told.mutex);
+          told.gone.push_back(user);
+        }
+      }
+      if (rng.chance(0.1)) {
+        static_cast<void>(http.post(path + "snapshot", ""));
+      }
+    }
+  } catch (const ConnectionLost&) {
+  }
+}
+
+TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
+  const TemporaryFolder folder;
+  const fs::path data = folder / "data";
+  put_file(folder / "config.toml",
+           "log_gigabytes = 0.001\n"
+           "[models.busy]\ndimension = 4\nwaitingSeconds = 0.03\naggregation = \"sum\"\n"
+           "[models.busy.options]\nwidth = 8\nmeta_steps = 2\n"
+           "[models.idle]\ndimension = 4\n");
+  const std::vector<std::string> arguments{"--config", (folder / "config.toml").string(),
+                                           "--threads", "2"};
+  BusyTold told;
+  Rng rng(8, Stream::kTest);
+  for (int life = 0; life < kBusyKills; ++life) {
+    live_and_die(data, arguments, 120'000, rng,
+                 [&](std::uint16_t port, int client) { keep_busy(port, life, client, told); });
+    if (life % kVerifyEvery == kVerifyEvery - 1 || life == kBusyKills - 1) {
+      expect_verified(data);
+    }
+  }
+  {
+    // Whoever was being forgotten at the last kill is, after one more start.
+    Serving server(data, arguments, killed_binary());
+    server.port();
+    EXPECT_EQ(server.stop().status, 0);
+  }
+  expect_verified(data);
+  ThreadPool threads(2);
+  ModelHost host(data, threads);
+  LogStore store(data, LogStore::Access::kReadWrite);
+  host.recover(store);
+  const ModelCounts counts = host.report("busy").counts;
+  told.decisions.expect_between(counts.decisions, "decisions");
+  told.rewards.expect_between(counts.rewards, "rewards");
+  told.forgotten.expect_between(counts.forgotten, "forgotten users");
+  EXPECT_GT(told.activated, 0U);
+  EXPECT_GT(counts.expired, 0U);
+  EXPECT_GT(counts.unactivated, 0U);
+  EXPECT_GT(host.report("busy").snapshot_place, 0U);
+  if (!kSanitized) {
+    EXPECT_GT(store.base_place(), 0U) << "the log was never trimmed";
+  }
+  EXPECT_TRUE(store.erasures().empty());
+  for (const auto& entry : fs::recursive_directory_iterator(data)) {
+    const std::string bytes = entry.is_regular_file() ? file_contents(entry.path()) : "";
+    for (const std::string& user : told.gone) {
+      EXPECT_EQ(bytes.find(user), std::string::npos) << entry.path() << " " << user;
+    }
+  }
 }
 
 }  // namespace

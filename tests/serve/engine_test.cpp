@@ -7,181 +7,14 @@
 #include <future>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/engine.h"
 #include "mcnb/serve/server.h"
-#include "tests/serve/model_cases.h"
-#include "tests/temporary_folder.h"
+#include "tests/serve/running.h"
 
 namespace mcnb::engine_test {
 namespace {
 
 namespace fs = std::filesystem;
-using cases::request_of;
-using cases::small_model;
-
-// A clock that only the test moves.
-class HandClock : public Clock {
- public:
-  std::int64_t now() override { return time_; }
-  void not_before(std::int64_t time) override { floor_ = time; }
-  void set(std::int64_t time) { time_ = time; }
-  std::int64_t floor() const { return floor_; }
-
- private:
-  std::atomic<std::int64_t> time_{1'000'000};
-  std::atomic<std::int64_t> floor_{0};
-};
-
-// An engine with the calls that tests make, each waiting for its answer.
-class Running {
- public:
-  explicit Running(const fs::path& folder, EngineOptions options = {}) {
-    options.folder = folder;
-    options.threads = 1;
-    engine_ = std::make_unique<Engine>(options, clock, metrics);
-  }
-
-  Engine& engine() { return *engine_; }
-
-  template <class Own>
-  std::shared_ptr<Own> run(std::shared_ptr<Own> task) {
-    std::promise<void> done;
-    task->done = [&] { done.set_value(); };
-    while (!engine_->submit(task)) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    done.get_future().wait();
-    return task;
-  }
-  std::shared_ptr<ControlTask> control(
-      std::function<void(ControlTask&, ModelHost&, std::int64_t)> work) {
-    auto task = std::make_shared<ControlTask>();
-    ControlTask* own = task.get();
-    task->work = [own, work](ModelHost& host, LogStore&, std::int64_t time) {
-      work(*own, host, time);
-    };
-    return run(task);
-  }
-  void create(const std::string& name, const ModelOptions& options) {
-    const auto task =
-        control([&](ControlTask&, ModelHost& host, std::int64_t) { host.create(name, options); });
-    ASSERT_FALSE(task->error.has_value()) << task->error->message;
-  }
-  std::shared_ptr<RankTask> rank(const RankRequest& request, const std::string& model = "m") {
-    auto task = std::make_shared<RankTask>();
-    task->model = model;
-    task->request = request;
-    return run(task);
-  }
-  std::shared_ptr<RewardTask> reward(const std::string& event, float value,
-                                     const std::string& model = "m") {
-    auto task = std::make_shared<RewardTask>();
-    task->model = model;
-    task->reward = {event, "r", 0, value};
-    return run(task);
-  }
-  void snapshot() {
-    control([](ControlTask& task, ModelHost& host, std::int64_t) {
-      task.snapshots.push_back(host.snapshot("m"));
-    });
-  }
-  ModelReport report() {
-    ModelReport report;
-    control([&](ControlTask&, ModelHost& host, std::int64_t) { report = host.report("m"); });
-    return report;
-  }
-  // Decides and rewards events number `from` to `to`.
-  void play(std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t i = from; i < to; ++i) {
-      ASSERT_FALSE(rank(request_of(i, "user-" + std::to_string(i % 5)))->error.has_value());
-      ASSERT_EQ(reward("event-" + std::to_string(i), static_cast<float>(i % 2))->outcome,
-                RewardOutcome::kLearned);
-    }
-  }
-
-  // The same, many at once: one wait for the disk instead of many.
-  void play_together(std::uint64_t from, std::uint64_t to) {
-    std::vector<std::shared_ptr<Task>> ranks;
-    std::vector<std::shared_ptr<Task>> rewards;
-    for (std::uint64_t i = from; i < to; ++i) {
-      auto rank = std::make_shared<RankTask>();
-      rank->model = "m";
-      rank->request = request_of(i, "user-" + std::to_string(i % 5));
-      ranks.push_back(rank);
-      auto reward = std::make_shared<RewardTask>();
-      reward->model = "m";
-      reward->reward = {rank->request.event_id, "r", 0, static_cast<float>(i % 2)};
-      rewards.push_back(reward);
-    }
-    for (const auto& tasks : {ranks, rewards}) {
-      std::atomic<std::size_t> left{tasks.size()};
-      std::promise<void> all;
-      for (const std::shared_ptr<Task>& task : tasks) {
-        task->done = [&] {
-          if (left.fetch_sub(1) == 1) {
-            all.set_value();
-          }
-        };
-        ASSERT_TRUE(engine_->submit(task));
-      }
-      all.get_future().wait();
-      for (const std::shared_ptr<Task>& task : tasks) {
-        ASSERT_FALSE(task->error.has_value()) << task->error->message;
-      }
-    }
-  }
-
-  HandClock clock;
-  Metrics metrics;
-
- private:
-  std::unique_ptr<Engine> engine_;
-};
-
-std::map<std::string, std::string> all_files(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      files[entry.path().lexically_relative(folder).string()] = file_contents(entry.path());
-    }
-  }
-  return files;
-}
-
-std::uint64_t digest_of(const fs::path& folder) {
-  ThreadPool threads(1);
-  ModelHost host(folder, threads);
-  LogStore store(folder, LogStore::Access::kReadWrite);
-  host.recover(store);
-  return host.digests().at("m");
-}
-
-std::vector<fs::path> snapshots_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder / "snapshots")) {
-    files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-void damage(const fs::path& path, std::size_t at) {
-  std::string bytes = file_contents(path);
-  ASSERT_LT(at, bytes.size());
-  bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
-  put_file(path, bytes);
-}
-
-// A folder with a model, 20 events, a snapshot, 20 more, another, and 20 more.
-void fill(const fs::path& folder) {
-  Running running(folder);
-  running.create("m", small_model());
-  running.play(0, 20);
-  running.snapshot();
-  running.play(20, 40);
-  running.snapshot();
-  running.play(40, 60);
-}
+using namespace cases;
 
 TEST(Engine, ARestartGoesOnWhereItEnded) {
   const TemporaryFolder folder;
@@ -284,12 +117,15 @@ TEST(Engine, ALogThatLostItsEndIsNoticed) {
   for (const char* ending : {"-wal", "-shm"}) {
     fs::remove((folder / LogStore::kFileName).string() + ending);
   }
+  const fs::path aside = folder / "aside";
+  fs::rename(folder / "snapshots", aside);
   {
     LogStore store(folder.path(), LogStore::Access::kReadWrite);
     store.begin();
     store.put_model({1, "m", option_values(small_model()), 0});
     store.commit();
   }
+  fs::rename(aside, folder / "snapshots");
   EXPECT_THROW(Running(folder.path()), Error);
 }
 
@@ -392,72 +228,19 @@ TEST(Engine, TheLogIsTrimmedToItsSizeAndAFreshBaseRemains) {
       base = store.base_place();
     }
     EXPECT_GT(base, 0U);
+    LogStore store(folder.path(), LogStore::Access::kReadWrite);
+    while (store.used_bytes() > options.log_bytes &&
+           std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_LE(store.used_bytes(), options.log_bytes);
     running.play_together(played, played + 100);
+    EXPECT_THROW(verify_data(folder.path().string(), 1), Error);  // not while it is served
   }
   const Verification states = verify_data(folder.path().string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
   Running again(folder.path());
   EXPECT_GT(again.report().counts.decisions, 200U);
-}
-
-TEST(Engine, AForgottenUserIsNowhereOnDisk) {
-  const TemporaryFolder folder;
-  const std::string name = "somebody-who-leaves";
-  const auto forget = [&](Running& running) {
-    running.control([&](ControlTask& task, ModelHost& host, std::int64_t time) {
-      task.snapshots.push_back(host.forget("m", name, time));
-      const LogStore::Erasure erasure = host.last_erasure();
-      task.follow_up = [erasure](LogStore& store) {
-        store.erase_user(erasure);
-        store.checkpoint(true);
-      };
-    });
-  };
-  {
-    Running running(folder.path());
-    running.create("m", small_model());
-    running.play(0, 10);
-    for (std::uint64_t i = 100; i < 110; ++i) {
-      running.rank(request_of(i, name));
-      running.reward("event-" + std::to_string(i), 1.0F);
-    }
-    running.snapshot();
-    forget(running);
-    EXPECT_EQ(snapshots_in(folder.path()).size(), 1U);
-    running.play(10, 20);
-  }
-  for (const auto& [file, bytes] : all_files(folder.path())) {
-    EXPECT_EQ(bytes.find(name), std::string::npos) << file;
-  }
-  Running again(folder.path());
-  EXPECT_EQ(again.report().counts.forgotten, 1U);
-  EXPECT_EQ(again.report().counts.decisions, 30U);
-}
-
-TEST(Engine, ForgettingThatACrashCutShortIsFinishedAtTheNextStart) {
-  const TemporaryFolder folder;
-  const std::string name = "somebody-who-leaves";
-  {
-    ThreadPool threads(1);
-    ModelHost host(folder.path(), threads);
-    LogStore store(folder.path(), LogStore::Access::kReadWrite);
-    host.recover(store);
-    host.create("m", small_model());
-    const RankRequest request = request_of(1, name);
-    host.decide("m", {&request}, 1000, store);
-    static_cast<void>(host.forget("m", name, 2000));
-    write_batch(store, host.take_batch());  // and then nothing more
-  }
-  {
-    Running running(folder.path());
-    while (!LogStore(folder.path(), LogStore::Access::kReadWrite).erasures().empty()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }
-  LogStore(folder.path(), LogStore::Access::kReadWrite).checkpoint(true);
-  for (const auto& [file, bytes] : all_files(folder.path())) {
-    EXPECT_EQ(bytes.find(name), std::string::npos) << file;
-  }
 }
 
 TEST(Engine, ADeletedModelLeavesNothingAndItsNameIsFree) {

@@ -48,6 +48,49 @@ TEST(Model, ARewardAfterTheWaitingTimeIsCountedButNotLearned) {
   EXPECT_EQ(ledger->version(), 1U);
 }
 
+TEST(Model, ALateRewardThatComesAgainIsADuplicate) {
+  Ledger ledger(with("aggregation", "sum"));
+  ledger.rank(request_of(1, "ann"));
+  EXPECT_EQ(ledger.reward("event-1", 0.5F, "in time"), RewardOutcome::kWaiting);
+  ledger.add(Expiry{1'000'000, 1});
+  EXPECT_EQ(ledger->judge({"event-1", "in time", 1'000'001, 0.5F}), RewardOutcome::kDuplicate);
+  EXPECT_EQ(ledger.reward("event-1", 0.5F, "late", 1'000'001), RewardOutcome::kLate);
+  EXPECT_EQ(ledger->judge({"event-1", "late", 1'000'002, 0.5F}), RewardOutcome::kDuplicate);
+  EXPECT_EQ(ledger->counts().late, 1U);
+}
+
+TEST(Model, AnEventIdThatNobodyRemembersMayBeUsedAgain) {
+  ModelOptions options = with("remembered", "1");
+  Ledger ledger(options);
+  const auto rank = [&](const char* event) {
+    RankRequest request = request_of(1, "ann");
+    request.event_id = event;
+    ledger.rank(request);
+  };
+  rank("A");
+  rank("B");
+  ledger.reward("B", 1.0F);
+  rank("C");
+  ledger.reward("C", 1.0F);
+  rank("D");
+  rank("B");  // another decision than the first of this name
+  ThreadPool threads(1);
+  Model after(options, threads);
+  std::istringstream bytes(ledger.state());
+  StateReader reader(bytes, "test", kModelState);
+  ASSERT_NO_THROW(after.load(reader));
+  reader.finish();
+  // The same ones end, in the same order.
+  std::uint64_t place = after.last_place();
+  for (int i = 0; i < 2; ++i) {
+    ledger.add(Expiry{1'000'000, 1});
+    after.apply(Expiry{1'000'000, 1}, ++place);
+    EXPECT_TRUE(Snapshots::bytes_of(after, "test") == ledger.state());
+  }
+  EXPECT_TRUE(ledger->is_waiting("B"));
+  EXPECT_FALSE(ledger->is_waiting("D"));
+}
+
 // The state after one event with these rewards and the end of its waiting time.
 std::string learned_from(const std::string& aggregation, const std::vector<float>& rewards,
                          ModelCounts* counts = nullptr) {

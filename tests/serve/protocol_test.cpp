@@ -124,9 +124,66 @@ TEST(Protocol, ObjectsAreHashedToUnitLengthAndTellDifferentThingsApart) {
   EXPECT_EQ(length_of(features("{}")), 0.0);
   EXPECT_EQ(features(R"({"tags":["x","y"]})"), features(R"({"tags":["y","x"]})"));
   EXPECT_NE(features(R"({"at":[1,0]})"), features(R"({"at":[0,1]})"));
-  for (const float x : features(R"({"a":1e308,"b":1e308,"c":-1e308})")) {
+  for (const float x : features(R"({"a":1e307,"b":1e307,"c":-1e307})")) {
     EXPECT_TRUE(std::isfinite(x));
   }
+}
+
+TEST(Protocol, NumbersWhoseSumsOrProductsAreNotFiniteAreRefused) {
+  std::string six = "{";
+  for (int i = 0; i < 6; ++i) {
+    six += (i > 0 ? ",\"f" : "\"f") + std::to_string(i) + "\":1e200";
+  }
+  six += "}";
+  // The products are infinite, with both signs: their sum is no number at all.
+  const std::string body = R"({"userId":"u","contextFeatures":)" + six +
+                           R"(,"actions":[{"id":"a","features":)" + six + "}]}";
+  for (const std::uint64_t dimension : {1, 2, 8}) {
+    EXPECT_EQ(refusal_of([&] { rank(body, model_of(dimension)); }),
+              "400 bad_field actions[0].features");
+  }
+}
+
+TEST(Protocol, WhatOneRequestCanAskForIsBounded) {
+  const auto actions = [](int count, const std::string& features) {
+    std::string text = R"("actions":[)";
+    for (int i = 0; i < count; ++i) {
+      text += (i > 0 ? R"(,{"id":")" : R"({"id":")") + std::to_string(i) + features;
+    }
+    return text + "]";
+  };
+  // Numbers of all actions together.
+  EXPECT_EQ(rank(R"({"userId":"u",)" + actions(64, "\"}") + "}", model_of(4096)).actions.size(),
+            64U);
+  EXPECT_EQ(
+      refusal_of([&] { rank(R"({"userId":"u",)" + actions(65, "\"}") + "}", model_of(4096)); }),
+      "400 bad_field actions");
+  // Features of all actions together.
+  std::string context = R"("contextFeatures":{)";
+  for (int i = 0; i < 1000; ++i) {
+    context += (i > 0 ? ",\"c" : "\"c") + std::to_string(i) + "\":1";
+  }
+  context += "},";
+  EXPECT_EQ(rank_refusal(R"({"userId":"u",)" + context + actions(100, "\"}") + "}"), "");
+  EXPECT_EQ(rank_refusal(R"({"userId":"u",)" + context + actions(600, "\"}") + "}"),
+            "400 bad_field actions[499].features");
+  // Exclusions.
+  std::string excluded = R"(,"excludedActions":["0")";
+  for (int i = 0; i < 1000; ++i) {
+    excluded += ",\"0\"";
+  }
+  EXPECT_EQ(rank_refusal(R"({"userId":"u",)" + actions(2, "\"}") + excluded + "]}"),
+            "400 bad_field excludedActions");
+}
+
+TEST(Protocol, ClientsOfTheRetiredServiceMayWriteNull) {
+  const RankRequest request = read_rank(
+      R"({"eventId":null,"contextFeatures":null,"excludedActions":null,"deferActivation":null,
+          "actions":[{"id":"a","features":null},{"id":"b","features":[{"x":1}]}]})",
+      model_of(4), Dialect::kPersonalizer);
+  EXPECT_EQ(request.event_id.size(), 32U);
+  EXPECT_FALSE(request.deferred);
+  EXPECT_EQ(request.eligible, (std::vector<bool>{true, true}));
 }
 
 TEST(Protocol, SignsOfBucketsCancelOut) {
@@ -194,6 +251,7 @@ TEST(Protocol, EveryPathHasItsTarget) {
   EXPECT_EQ(refusal_of([] { find_target("PUT", "/v1/models/m"); }),
             "405 bad_method GET, PATCH, DELETE");
   EXPECT_EQ(refusal_of([] { find_target("GET", "/v1/models/m/events/%zz"); }), "400 bad_path ");
+  EXPECT_EQ(refusal_of([] { find_target("GET", "/v1/models/m/events/%ff"); }), "400 bad_field id");
 }
 
 TEST(Protocol, TheOpenApiDocumentNamesEveryPath) {
@@ -207,6 +265,9 @@ TEST(Protocol, TheOpenApiDocumentNamesEveryPath) {
       for (char& c : upper) c = static_cast<char>(std::toupper(c));
       EXPECT_NO_THROW(find_target(upper, path)) << method << " " << path;
       EXPECT_FALSE(operation.at("responses").empty());
+      const bool has_body = method == "patch" || path == "/v1/models" || path == "/v1/backup" ||
+                            path.ends_with("rank") || path.ends_with("reward");
+      EXPECT_EQ(operation.contains("requestBody"), has_body && method != "get") << path;
       ++operations;
     }
   }

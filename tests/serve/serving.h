@@ -27,8 +27,9 @@ inline std::optional<std::uint16_t> port_in(const std::string& log) {
 // The real `mcnb serve` on a free port, beside the test.
 class Serving {
  public:
-  explicit Serving(const std::filesystem::path& data, std::vector<std::string> more = {})
-      : program_(arguments(data, std::move(more))) {}
+  explicit Serving(const std::filesystem::path& data, std::vector<std::string> more = {},
+                   const std::string& binary = MCNB_BINARY)
+      : program_(arguments(data, std::move(more)), {}, binary) {}
 
   // Waits until it listens. Throws where it ends instead.
   std::uint16_t port() {

@@ -75,7 +75,8 @@ class HttpServer::Daemon {
   void close_door() {
     const MHD_socket socket = ::MHD_quiesce_daemon(daemon_);
     if (socket != MHD_INVALID_SOCKET) {
-      ::close(socket);
+      ::shutdown(socket, SHUT_RDWR);  // nobody gets in; the daemon's thread may still look at it
+      door_ = socket;
     }
   }
 
@@ -122,6 +123,7 @@ class HttpServer::Daemon {
   std::string certificate_;
   std::string private_key_;
   MHD_Daemon* daemon_ = nullptr;
+  MHD_socket door_ = MHD_INVALID_SOCKET;  // that it listened at, once closed
   std::uint16_t port_ = 0;
 
   std::mutex watch_mutex_;
@@ -179,6 +181,9 @@ HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics&
 
 HttpServer::Daemon::~Daemon() {
   ::MHD_stop_daemon(daemon_);
+  if (door_ != MHD_INVALID_SOCKET) {
+    ::close(door_);
+  }
   {
     const std::lock_guard lock(watch_mutex_);
     stopping_ = true;

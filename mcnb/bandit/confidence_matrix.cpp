@@ -145,7 +145,7 @@ void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient)
 }
 
 void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
-                                    std::span<double> squares) const {
+                                    std::span<double> squares) {
   check(gradients.size() == squares.size(), "every gradient has its square");
   if (gradients.empty()) {
     return;
@@ -175,7 +175,7 @@ void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const Gradien
 
 void ConfidenceMatrix::find_full_squares(ThreadPool& threads,
                                          std::span<const GradientFactors> gradients,
-                                         std::span<double> squares) const {
+                                         std::span<double> squares) {
   const std::size_t size = full_->padded_size();
   AlignedDoubles room(gradients.size() * size);
   std::vector<WholeGradient> whole;

@@ -41,9 +41,17 @@ class ConfidenceMatrix {
   // Z += g g^T.
   void add(ThreadPool& threads, const GradientFactors& gradient);
 
+  // Does now what the next squares would do for the last addition: those until the next one then
+  // only read, and may be looked for side by side.
+  void settle(ThreadPool& threads) {
+    if (full_) {
+      full_->settle(threads);
+    }
+  }
+
   // squares[i] = g_i^T Z^-1 g_i, never below zero. The same bits however the gradients are grouped.
   void find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
-                    std::span<double> squares) const;
+                    std::span<double> squares);
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
@@ -52,7 +60,7 @@ class ConfidenceMatrix {
 
  private:
   void find_full_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
-                         std::span<double> squares) const;
+                         std::span<double> squares);
 
   NetworkShape shape_;
   std::optional<TrackedInverse> full_;

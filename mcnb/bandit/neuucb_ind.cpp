@@ -129,7 +129,7 @@ class NeuUcbInd final : public Policy {
     return learner.network.capacity() * sizeof(float) + learner.matrix.memory_bytes();
   }
 
-  const Learner& learner_of(UserId user) const {
+  Learner& learner_of(UserId user) {
     const auto found = places_.find(user);
     return found == places_.end() ? fresh_ : learners_[found->second];
   }
@@ -192,7 +192,7 @@ std::vector<std::size_t> NeuUcbInd::group_by_user(const Round& round) {
 
 void NeuUcbInd::score_arms(const Round& round, std::size_t begin, std::size_t end,
                            std::span<Score> scores) {
-  const Learner& learner = learner_of(round.arms[begin].user);
+  Learner& learner = learner_of(round.arms[begin].user);
   for (std::size_t i = begin; i < end; ++i) {
     find_gradient(shape_, learner.network, round.arms[i].features, gradients_[i]);
     check_value(gradients_[i].value,
@@ -237,6 +237,7 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
     }
   }
   learner.matrix.add(threads_, gradient);
+  learner.matrix.settle(threads_);  // a user's arms may be scored side by side
 }
 
 void NeuUcbInd::train() {
@@ -326,6 +327,7 @@ void NeuUcbInd::load(StateReader& reader) {
       reader.fail("a network holds a number that is not finite");
     }
     learner.matrix.load(reader);
+    learner.matrix.settle(threads_);
   }
   histories_.load(reader, shape_);
   const std::vector<std::uint32_t> waiting = reader.read_all<std::uint32_t>(learners_.size());

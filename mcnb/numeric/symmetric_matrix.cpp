@@ -53,34 +53,40 @@ void SymmetricMatrix::for_slices(ThreadPool& threads, Body body) const {
 void SymmetricMatrix::find_squares(ThreadPool& threads,
                                    std::span<const kernels::BlockVector> vectors,
                                    std::span<double> squares) const {
-  const std::size_t count = vectors.size();
-  AlignedDoubles sums((slices_.size() - 1) * count * kBlock);
-  for_slices(threads, [&](std::size_t slice, std::size_t begin, std::size_t end) {
-    for (std::size_t q = begin; q < end; ++q) {
-      kernels::add_half_squares(block_row(q), q, vectors, sums.data() + slice * count * kBlock);
-    }
-  });
-  for (std::size_t i = 0; i < count; ++i) {
-    squares[i] = 0.0;
-    for (std::size_t slice = 0; slice + 1 < slices_.size(); ++slice) {
-      squares[i] += 2.0 * kernels::sum_lanes(sums.data() + (slice * count + i) * kBlock);
-    }
-  }
+  find_squares_and_product(threads, vectors, squares, {}, {});
 }
 
 void SymmetricMatrix::multiply(ThreadPool& threads, std::span<const double> v,
                                std::span<double> product) const {
   check(v.size() == padded_size() && product.size() == padded_size(), "the vectors fit the matrix");
-  AlignedDoubles sums((slices_.size() - 1) * padded_size());
+  find_squares_and_product(threads, {}, {}, v, product);
+}
+
+void SymmetricMatrix::find_squares_and_product(ThreadPool& threads,
+                                               std::span<const kernels::BlockVector> vectors,
+                                               std::span<double> squares, std::span<const double> v,
+                                               std::span<double> product) const {
+  const std::size_t count = vectors.size();
+  AlignedDoubles lanes((slices_.size() - 1) * count * kBlock);
+  AlignedDoubles sums((slices_.size() - 1) * v.size());
   for_slices(threads, [&](std::size_t slice, std::size_t begin, std::size_t end) {
     for (std::size_t q = begin; q < end; ++q) {
-      kernels::add_product(block_row(q), q, v.data(), sums.data() + slice * padded_size());
+      kernels::add_half_squares(block_row(q), q, vectors, lanes.data() + slice * count * kBlock);
+      if (!v.empty()) {
+        kernels::add_product(block_row(q), q, v.data(), sums.data() + slice * v.size());
+      }
     }
   });
+  for (std::size_t i = 0; i < count; ++i) {
+    squares[i] = 0.0;
+    for (std::size_t slice = 0; slice + 1 < slices_.size(); ++slice) {
+      squares[i] += 2.0 * kernels::sum_lanes(lanes.data() + (slice * count + i) * kBlock);
+    }
+  }
   std::ranges::fill(product, 0.0);
   for (std::size_t slice = 0; slice + 1 < slices_.size(); ++slice) {
     for (std::size_t i = 0; i < product.size(); ++i) {
-      product[i] += sums[slice * padded_size() + i];
+      product[i] += sums[slice * product.size() + i];
     }
   }
 }

@@ -46,6 +46,11 @@ class SymmetricMatrix {
   void find_squares(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
                     std::span<double> squares) const;
 
+  // The same, and product = A v as below, while the matrix comes from memory once for both.
+  void find_squares_and_product(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
+                                std::span<double> squares, std::span<const double> v,
+                                std::span<double> product) const;
+
   // product = A v; both padded_size() long, v zero in the padding.
   void multiply(ThreadPool& threads, std::span<const double> v, std::span<double> product) const;
 

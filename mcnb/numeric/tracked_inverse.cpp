@@ -29,46 +29,58 @@ TrackedInverse::TrackedInverse(std::size_t size, double lambda)
   decreases_.resize(kMostWaiting * padded_size());
 }
 
-double TrackedInverse::solve(ThreadPool& threads, const kernels::BlockVector& v,
-                             std::span<double> product) const {
-  inverse_.multiply(threads, {v.values, padded_size()}, product);
+void TrackedInverse::add(ThreadPool& threads, const kernels::BlockVector& v) {
+  settle(threads);
+  if (waiting_ == kMostWaiting) {
+    apply_waiting(threads);
+    if (may_repair() && has_drifted(threads, vector(kMostWaiting - 1))) {
+      repair();
+    }
+  }
+  std::copy_n(v.values, padded_size(), vector(waiting_).data());
+  has_unsolved_ = true;
+}
+
+void TrackedInverse::settle(ThreadPool& threads) {
+  if (has_unsolved_) {
+    inverse_.multiply(threads, vector(waiting_), decrease(waiting_));
+    settle_with(threads);
+  }
+}
+
+// Solves for the vector behind those that wait, whose product with `inverse_` lies in its decrease.
+// Returns whether `inverse_` has become another one.
+bool TrackedInverse::settle_with(ThreadPool& threads) {
+  const std::span<double> product = decrease(waiting_);
+  const kernels::BlockRun whole{0, padded_size() / kernels::kBlock};
+  const kernels::BlockVector v{vector(waiting_).data(), {&whole, 1}};
   double dots[kMostWaiting];
   kernels::find_dots(v, decreases_.data(), padded_size(), waiting_, dots);
   for (std::size_t k = 0; k < waiting_; ++k) {
-    const double* const decrease = decreases_.data() + k * padded_size();
+    const std::span<const double> known = decrease(k);
     for (std::size_t i = 0; i < product.size(); ++i) {
-      product[i] -= dots[k] * decrease[i];
+      product[i] -= dots[k] * known[i];
     }
   }
   double square = 0.0;
   kernels::find_dots(v, product.data(), padded_size(), 1, &square);
-  return square;
-}
-
-void TrackedInverse::add(ThreadPool& threads, const kernels::BlockVector& v) {
-  const std::span<double> decrease(decreases_.data() + waiting_ * padded_size(), padded_size());
-  const double square = solve(threads, v, decrease);
   if (!(square >= 0.0) && may_repair()) {
+    const AlignedDoubles unsolved(v.values, v.values + padded_size());
     apply_waiting(threads);
     repair();
-    add(threads, v);
-    return;
+    std::ranges::copy(unsolved, vector(0).begin());
+    settle(threads);
+    return true;
   }
   // A square below zero is nothing but drift: such an update would make it worse.
   const double scale = square >= 0.0 ? 1.0 / std::sqrt(1.0 + square) : 0.0;
-  for (double& value : decrease) {
+  for (double& value : product) {
     value *= scale;
   }
-  std::copy_n(v.values, padded_size(), vectors_.data() + waiting_ * padded_size());
   ++waiting_;
   ++since_repair_;
-  if (waiting_ < kMostWaiting) {
-    return;
-  }
-  apply_waiting(threads);
-  if (may_repair() && has_drifted(threads, std::span(vectors_).last(padded_size()))) {
-    repair();
-  }
+  has_unsolved_ = false;
+  return false;
 }
 
 void TrackedInverse::apply_waiting(ThreadPool& threads) {
@@ -107,8 +119,14 @@ void TrackedInverse::repair() {
 
 void TrackedInverse::find_squares(ThreadPool& threads,
                                   std::span<const kernels::BlockVector> vectors,
-                                  std::span<double> squares) const {
-  inverse_.find_squares(threads, vectors, squares);
+                                  std::span<double> squares) {
+  if (has_unsolved_) {
+    inverse_.find_squares_and_product(threads, vectors, squares, vector(waiting_),
+                                      decrease(waiting_));
+  }
+  if (!has_unsolved_ || settle_with(threads)) {
+    inverse_.find_squares(threads, vectors, squares);
+  }
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     double dots[kMostWaiting];
     kernels::find_dots(vectors[i], decreases_.data(), padded_size(), waiting_, dots);
@@ -124,34 +142,38 @@ std::size_t TrackedInverse::memory_bytes() const {
          (vectors_.capacity() + decreases_.capacity()) * sizeof(double);
 }
 
+// The last vector is written as one that is not solved for, whether it is or not: nobody can tell.
 void TrackedInverse::save(StateWriter& writer) const {
   inverse_.save(writer);
   matrix_.save(writer);
-  const std::size_t count = waiting_ * padded_size();
-  writer.write(static_cast<std::uint64_t>(waiting_));
-  writer.write_all(std::span<const double>(vectors_).first(count));
-  writer.write_all(std::span<const double>(decreases_).first(count));
+  const std::size_t added = waiting_ + (has_unsolved_ ? 1 : 0);
+  const std::size_t solved = added - std::min<std::size_t>(added, 1);
+  writer.write(static_cast<std::uint64_t>(added));
+  writer.write_all(std::span<const double>(vectors_).first(added * padded_size()));
+  writer.write_all(std::span<const double>(decreases_).first(solved * padded_size()));
   writer.write(repairs_);
-  writer.write(since_repair_);
+  writer.write(since_repair_ - (waiting_ - solved));
 }
 
 void TrackedInverse::load(StateReader& reader) {
   inverse_.load(reader);
   matrix_.load(reader);
-  const auto waiting = reader.read<std::uint64_t>();
-  if (waiting >= kMostWaiting) {
+  const auto added = reader.read<std::uint64_t>();
+  if (added > kMostWaiting) {
     reader.fail("more updates of a matrix wait than can");
   }
-  waiting_ = static_cast<std::size_t>(waiting);
-  for (AlignedDoubles* const to : {&vectors_, &decreases_}) {
-    const std::size_t count = waiting_ * padded_size();
-    const std::vector<double> values = reader.read_all<double>(count);
-    if (values.size() != count ||
+  const auto read = [&](std::size_t count, AlignedDoubles& to) {
+    const std::vector<double> values = reader.read_all<double>(count * padded_size());
+    if (values.size() != count * padded_size() ||
         !std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
       reader.fail("the updates of a matrix do not fit it");
     }
-    std::ranges::copy(values, to->begin());
-  }
+    std::ranges::copy(values, to.begin());
+  };
+  has_unsolved_ = added > 0;
+  waiting_ = static_cast<std::size_t>(added) - (has_unsolved_ ? 1 : 0);
+  read(static_cast<std::size_t>(added), vectors_);
+  read(waiting_, decreases_);
   repairs_ = reader.read<std::uint64_t>();
   since_repair_ = reader.read<std::uint64_t>();
 }

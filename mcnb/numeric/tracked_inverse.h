@@ -12,9 +12,11 @@ namespace mcnb {
 //
 // It follows by rank-one updates (Sherman and Morrison), which wait until there are 16 of them and
 // then go into the matrix in one pass: alone, each would be as slow as memory. Squares count those
-// that wait. Z is kept beside its inverse, for a guard against drift: after every pass it looks how
-// far Z Z^-1 v is from v, the vector added last, and computes the inverse anew where that is more
-// than eight digits are good for, at most once in as many additions as the matrix has rows.
+// that wait. For the same reason a vector that was added is solved for in the pass that the next
+// squares need anyway, with the bits that a pass of its own would give. Z is kept beside its
+// inverse, for a guard against drift: after every 16 it looks how far Z Z^-1 v is from v, the
+// vector added last, and computes the inverse anew where that is more than eight digits are good
+// for, at most once in as many additions as the matrix has rows.
 class TrackedInverse {
  public:
   // Requires lambda > 0.
@@ -29,9 +31,12 @@ class TrackedInverse {
   // Z += v v^T.
   void add(ThreadPool& threads, const kernels::BlockVector& v);
 
-  // squares[i] = v_i^T Z^-1 v_i, never below zero.
+  // Solves for the vector added last, if that is still to be done.
+  void settle(ThreadPool& threads);
+
+  // squares[i] = v_i^T Z^-1 v_i, never below zero. Changes no answer, now or later.
   void find_squares(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
-                    std::span<double> squares) const;
+                    std::span<double> squares);
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
@@ -39,18 +44,24 @@ class TrackedInverse {
   void load(StateReader& reader);
 
  private:
-  // Z^-1 v, and v^T Z^-1 v.
-  double solve(ThreadPool& threads, const kernels::BlockVector& v, std::span<double> product) const;
+  std::span<double> vector(std::size_t k) {
+    return std::span(vectors_).subspan(k * padded_size(), padded_size());
+  }
+  std::span<double> decrease(std::size_t k) {
+    return std::span(decreases_).subspan(k * padded_size(), padded_size());
+  }
+  bool settle_with(ThreadPool& threads);
   void apply_waiting(ThreadPool& threads);
   bool has_drifted(ThreadPool& threads, std::span<const double> v) const;
   bool may_repair() const { return since_repair_ >= size(); }
   void repair();
 
-  SymmetricMatrix inverse_;  // but for what waits
-  SymmetricMatrix matrix_;   // Z, likewise
-  std::size_t waiting_ = 0;
-  AlignedDoubles vectors_;    // v, by number of those that wait
-  AlignedDoubles decreases_;  // u, likewise: Z^-1 = inverse_ - sum u u^T
+  SymmetricMatrix inverse_;    // but for what waits
+  SymmetricMatrix matrix_;     // Z, likewise
+  std::size_t waiting_ = 0;    // that are solved for
+  bool has_unsolved_ = false;  // one more, behind them
+  AlignedDoubles vectors_;     // v, by number of those that wait
+  AlignedDoubles decreases_;   // u, likewise: Z^-1 = inverse_ - sum u u^T
   std::uint64_t repairs_ = 0;
   std::uint64_t since_repair_;  // additions
 };

@@ -135,6 +135,35 @@ TEST(TrackedInverse, GoesOnToTheBitAfterSaveAndLoad) {
   }
 }
 
+// A pass that squares share with the vector added last gives it the bits of a pass of its own.
+TEST(TrackedInverse, IsTheSameToTheBitWhetherOrNotItWasAskedInBetween) {
+  for (const double length : {1.0, 1e7}) {  // without and with drift
+    Rng rng(6, Stream::kTest);
+    Pair asked(40, 1e-3);
+    Pair silent(40, 1e-3);
+    for (int i = 1; i <= 200; ++i) {
+      const AlignedDoubles v = asked.draw(rng, length);
+      asked.add(v);
+      silent.add(v);
+      asked.square(v);
+      if (rng.chance(0.2)) {
+        asked.square(asked.draw(rng, 1.0));
+      }
+      if (i % 39 == 0 || i % 16 == 0) {
+        if (length == 1.0) {
+          ASSERT_TRUE(saved(asked.tracked) == saved(silent.tracked)) << i;
+        }
+        const AlignedDoubles w = asked.draw(rng, 1.0);
+        const double first = asked.square(w);
+        ASSERT_EQ(first, silent.square(w)) << i;
+        ASSERT_EQ(first, silent.square(w)) << i;
+      }
+    }
+    EXPECT_EQ(asked.tracked.repair_count(), silent.tracked.repair_count());
+    EXPECT_EQ(asked.tracked.repair_count() > 0, length > 1.0);
+  }
+}
+
 TEST(TrackedInverse, RefusesAStateOfAnotherSize) {
   Rng rng(5, Stream::kTest);
   Pair pair(16, 1.0);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <future>
 #include <optional>
@@ -23,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kLogBytes = std::uint64_t{256} << 20;  // while the log is filled
 constexpr std::size_t kBodies = 2000;  // different requests; their events have names of their own
 
 class Folder {
@@ -202,11 +204,30 @@ void baselines(const ServeBenchOptions& options, Report& report) {
   const LoadResult empty = livez(server.port(), options, options.connections);
   report.add(fmt::format("empty request, {} connections", options.connections), rate(empty), empty,
              "the HTTP library");
-  for (const std::size_t together : {std::size_t{1}, std::size_t{16}, std::size_t{32}}) {
-    const double rows =
-        sqlite_alone(options, folder.path() / fmt::format("sqlite-{}", together), together);
-    report.add(fmt::format("SQLite alone, {} in a transaction", together), rows, {}, "rows");
-  }
+  report.add("SQLite alone, 1 in a transaction", sqlite_alone(options, folder.path() / "alone", 1),
+             {}, "rows");
+}
+
+// Events that have been written, and in how many transactions.
+struct Commits {
+  double rows = 0.0;
+  double transactions = 0.0;
+};
+
+Commits commits_of(std::uint16_t port) {
+  std::string text;
+  put_load(port, {.requests = 2, .next = [&](std::size_t, const std::string& last) {
+                    text = last.empty() ? text : last;
+                    return Exchange{"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+                  }});
+  const auto number = [&](const std::string& name) {
+    const std::size_t at = text.find("\n" + name + " ");
+    if (at == std::string::npos) {
+      throw Error(ErrorKind::kSystem, "/metrics: expected " + name);
+    }
+    return std::stod(text.substr(at + name.size() + 2));
+  };
+  return {number("mcnb_commit_rows_sum"), number("mcnb_commit_rows_count")};
 }
 
 void few_learners(const ServeBenchOptions& options, const std::string& label, Report& report) {
@@ -218,9 +239,15 @@ void few_learners(const ServeBenchOptions& options, const std::string& label, Re
   const LoadResult one = ranks(server.port(), options, 1, client);
   report.add(fmt::format("decisions, {}, 1 connection", learners), rate(one), one,
              "asked for: p50 < 3 ms");
+  const Commits before = commits_of(server.port());
   const LoadResult many = ranks(server.port(), options, options.connections, client);
+  const Commits after = commits_of(server.port());
   report.add(fmt::format("decisions, {}, {} connections", learners, options.connections),
              rate(many), many, "asked for: 3000/s, p99 < 50 ms");
+  const double together = (after.rows - before.rows) / (after.transactions - before.transactions);
+  const auto batch = static_cast<std::size_t>(std::llround(std::max(together, 1.0)));
+  report.add(fmt::format("SQLite alone, {} in a transaction as just now", batch),
+             sqlite_alone(options, folder.path() / "alone", batch), {}, "rows");
   const LoadResult with_rewards = both(server.port(), options, options.connections, client);
   report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
              with_rewards,
@@ -255,12 +282,31 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
              fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
 }
 
-// Fills a log by the engine itself, and ends without a word. In a process of its own.
-[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder) {
+// What a service takes of the machine.
+struct Footprint {
+  std::size_t memory = 0;  // the most so far
+  std::uint64_t disk = 0;
+};
+
+Footprint footprint(const fs::path& folder) {
+  Footprint now{.memory = peak_memory()};
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    std::error_code gone;  // others may be erasing
+    const std::uint64_t size = entry.is_regular_file(gone) ? entry.file_size(gone) : 0;
+    now.disk += gone ? 0 : size;
+  }
+  return now;
+}
+
+// Fills a log by the engine itself, and ends without a word. In a process of its own. Writes the
+// footprint to `report`, a pipe, after half of the events and at the end.
+[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder, int report) {
   SteadyClock clock;
   Metrics metrics;
-  Engine engine({.folder = folder, .threads = static_cast<std::size_t>(options.threads)}, clock,
-                metrics);
+  Engine engine({.folder = folder,
+                 .threads = static_cast<std::size_t>(options.threads),
+                 .log_bytes = kLogBytes},
+                clock, metrics);
   const ModelOptions model = model_options(options, options.groups);
   const auto run = [&](std::vector<std::shared_ptr<Task>> tasks) {
     std::atomic<std::size_t> left{tasks.size()};
@@ -288,7 +334,18 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
                                              actions_text(options, i, options.actions)),
                                  model, Dialect::kOwn));
   }
+  const auto tell = [&] {
+    const Footprint now = footprint(folder);
+    if (::write(report, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) {
+      ::_exit(1);
+    }
+  };
+  bool told = false;
   for (std::uint64_t done = 0; done < options.restart_events; done += 2 * requests.size()) {
+    if (!told && 2 * done >= options.restart_events) {
+      tell();
+      told = true;
+    }
     std::vector<std::shared_ptr<Task>> ranks;
     std::vector<std::shared_ptr<Task>> rewards;
     for (std::uint64_t i = 0; i < requests.size(); ++i) {
@@ -306,6 +363,7 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
     run(std::move(ranks));
     run(std::move(rewards));
   }
+  tell();
   ::_exit(0);
 }
 
@@ -313,12 +371,21 @@ void restart(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
   const fs::path data = folder.path() / "restart";
   const double begin = now_seconds();
+  int ends[2];
+  if (::pipe(ends) != 0) {
+    throw Error(ErrorKind::kSystem, "a pipe: the system refuses it");
+  }
   const pid_t child = ::fork();
   if (child == 0) {
-    fill_log(options, data);
+    fill_log(options, data, ends[1]);
   }
+  ::close(ends[1]);
+  Footprint steps[2];
+  const bool told = ::read(ends[0], &steps[0], sizeof steps[0]) == sizeof steps[0] &&
+                    ::read(ends[0], &steps[1], sizeof steps[1]) == sizeof steps[1];
+  ::close(ends[0]);
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) {
+  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0 || !told) {
     throw Error(ErrorKind::kSystem, "the process that fills the log failed");
   }
   const double filled = now_seconds() - begin;
@@ -336,6 +403,13 @@ void restart(const ServeBenchOptions& options, Report& report) {
   const double events = static_cast<double>(options.restart_events);
   report.add(fmt::format("restart after {} events", options.restart_events), events / filled, load,
              "asked for: < 30 s; per second: events when the log was filled");
+  const auto mebibytes = [](auto bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  report.add(fmt::format("log of at most {:.0f} MiB, {} events", mebibytes(kLogBytes),
+                         options.restart_events),
+             0.0, {},
+             fmt::format("most memory {:.0f} MiB, at half {:.0f}; disk {:.0f} MiB, at half {:.0f}",
+                         mebibytes(steps[1].memory), mebibytes(steps[0].memory),
+                         mebibytes(steps[1].disk), mebibytes(steps[0].disk)));
 }
 
 }  // namespace

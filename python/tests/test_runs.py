@@ -1,6 +1,9 @@
 """mcnb.run, environments, and policies and environments written in Python."""
 
+import copy
 import itertools
+import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -91,19 +94,28 @@ def test_results_are_arrays():
 
 
 def test_frames_where_pandas_is_installed():
+    import pandas
+
     result = mcnb.run(mcnb.environments.synthetic(**SMALL), ["random", "oracle"], 20, [4, 9])
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="python3-pandas"):
-            result.to_frame()
-        return
     frame = result.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == result.regret.size
     assert list(frame.columns) == ["policy", "seed", "round", "regret"]
     one = frame[(frame.policy == "oracle") & (frame.seed == 9)]
     assert np.array_equal(one.regret, result.regret[1, 1])
     assert np.array_equal(one["round"], result.rounds)
-    assert result.summary_frame().loc["oracle", "regret"] == 0
+    summary = result.summary_frame()
+    assert summary.loc["oracle", "regret"] == 0 and list(summary.index) == ["random", "oracle"]
+    assert summary.loc["random", "reward"] == result.reward[0].mean()
+    means = frame[frame["round"] == 20].groupby("policy").regret.mean()
+    assert means["random"] == summary.loc["random", "regret"]
+
+
+def test_without_pandas_frames_say_what_is_missing(monkeypatch):
+    result = mcnb.run(mcnb.environments.synthetic(**SMALL), "random", 20, 1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for frame in (result.to_frame, result.summary_frame):
+        with pytest.raises(ImportError, match="python3-pandas"):
+            frame()
 
 
 def test_pictures_show_every_policy(tmp_path):
@@ -180,9 +192,55 @@ def test_an_own_policy_sees_the_round(tmp_path):
     assert len(seen) == 4 and result.quality["Curious"].recall.shape == (1, 4)
 
 
-def test_own_policies_see_blocks_and_the_users_of_arms(tmp_path):
-    path = tmp_path / "samples.csv"
+class Sometimes(mcnb.Policy):
+    """Names clusters at some rounds with some seeds: when[seed] says at which."""
+
+    when = {1: (), 2: (2, 4), 3: (3, 4)}
+
+    def choose(self, user, arms):
+        return 0
+
+    def cluster(self, user, arm):
+        return [user] if self.round.id + 1 in self.when[self.setup.seed] else None
+
+
+class Never(Sometimes):
+    when = {1: (), 2: (), 3: ()}
+
+
+class NotAtFirst(Sometimes):
+    when = {1: (1, 5), 2: (), 3: (5,)}
+
+
+def test_rounds_without_clusters_are_not_counted():
+    result = mcnb.run(mcnb.environments.synthetic(**SMALL), [Sometimes, Never, NotAtFirst, "club"],
+                      rounds=5, seeds=3)
+    assert set(result.quality) == {"Sometimes", "NotAtFirst", "club"}
+    one = result.quality["Sometimes"]
+    assert one.rounds.tolist() == [2, 3, 4]
+    for numbers in (one.precision, one.recall, one.adjusted_rand):
+        assert numbers.shape == (3, 3)
+        assert np.isnan(numbers).tolist() == [[True] * 3, [False, True, False],
+                                              [True, False, False]]
+    assert np.nanmin(one.precision) == 1.0  # users agree with themselves
+    other = result.quality["NotAtFirst"]
+    assert other.rounds.tolist() == [1, 5]
+    assert np.isnan(other.recall).tolist() == [[False, False], [True, True], [True, False]]
+    assert result.quality["club"].rounds.tolist() == [1, 2, 3, 4, 5]
+    assert not np.isnan(result.quality["club"].recall).any()
+    pytest.importorskip("matplotlib").use("agg")
+    line = mcnb.plot.quality(result, "precision").lines[0]
+    assert line.get_ydata().tolist() == [1.0, 1.0, 1.0]
+
+
+def samples_file(folder):
+    path = folder / "samples.csv"
     path.write_text("".join(f"{label + 1},{i},{label}\n" for label in (0, 1) for i in range(5)))
+    return path
+
+
+def test_own_policies_see_blocks_and_the_users_of_arms(tmp_path):
+    path = samples_file(tmp_path)
     seen = []
 
     class Curious(mcnb.Policy):
@@ -193,6 +251,161 @@ def test_own_policies_see_blocks_and_the_users_of_arms(tmp_path):
     mcnb.run(mcnb.environments.samples(file=str(path)), Curious, rounds=2, seeds=1)
     user, shape, offsets = seen[0]
     assert user.tolist() == [0, 1] and shape == (2, 2) and offsets.tolist() == [0, 2]
+
+
+class Blocks(mcnb.Environment):
+    """Two classes with a block of two features each, and what is known of them before."""
+
+    users, features, block = 2, 4, 2
+
+    def __init__(self, seed):
+        self.chance = np.random.default_rng(seed)
+
+    def start_data(self):
+        return [(1, [0.5, -0.5], 1.0, 2), (0, [0.25, 0.75], 0.0, 0)]
+
+    def next_round(self):
+        both = np.tile(self.chance.normal(size=2), (2, 1))
+        return mcnb.Round([0, 1], both, [both[0, 0] > 0, both[0, 0] <= 0], offsets=[0, 2])
+
+    def true_cluster(self, arm):
+        return None if arm == 0 else [arm]
+
+
+def test_own_policies_are_told_where_blocks_begin():
+    told = []
+
+    class Curious(mcnb.Policy):
+        def start(self, user, arm, reward):
+            told.append(("start", user, arm.tolist(), reward, self.arm_offset))
+
+        def choose(self, user, arms):
+            assert self.round.offsets.tolist() == [0, 2]
+            return self.round.id % 2
+
+        def cluster(self, user, arm):
+            told.append(("cluster", user, self.arm_offset))
+            return [user]
+
+        def learn(self, user, arm, reward):
+            assert arm.shape == (2,)
+            told.append(("learn", user, self.arm_offset))
+
+    result = mcnb.run(Blocks, Curious, rounds=2, seeds=1)
+    assert told == [("start", 1, [0.5, -0.5], 1.0, 2), ("start", 0, [0.25, 0.75], 0.0, 0),
+                    ("cluster", 0, 0), ("learn", 0, 0), ("cluster", 1, 2), ("learn", 1, 2)]
+    assert result.quality["Curious"].rounds.tolist() == [2]  # nobody knows about the first arm
+
+
+def test_rounds_of_first_blocks_have_offsets_too():
+    class FirstOnly(Blocks):
+        def next_round(self):
+            return mcnb.Round([0, 0], np.eye(2), [1, 0], offsets=[0, 0])
+
+    class Curious(mcnb.Policy):
+        def choose(self, user, arms):
+            assert self.round.offsets.tolist() == [0, 0]
+            return 0
+
+    mcnb.run(FirstOnly, Curious, rounds=1, seeds=1)
+
+
+@pytest.mark.parametrize("policy", ["mcnb", "linucb:users=each", "club", "neuucb-one:width=8"])
+def test_own_environments_with_blocks_are_walked_as_they_are_run(policy):
+    result = mcnb.run(Blocks, [policy], rounds=30, seeds=[4])
+    world = Blocks(4)
+    name, *options = policy.split(":")
+    bandit = mcnb.Bandit(name, features=4, users=2, block=2, seed=4,
+                         options=dict(option.split("=") for option in options))
+    world.start(bandit)
+    reward = 0.0
+    for round in itertools.islice(world, 30):
+        arm = bandit.choose(round.user, round.arms, offsets=round.offsets)
+        bandit.learn(round.user[arm], round.arms[arm], round.rewards[arm],
+                     offset=round.offsets[arm])
+        reward += round.rewards[arm]
+    assert reward == result.reward[0, 0]
+    assert bandit.steps["training"] == result.training_steps[0, 0]
+
+
+@pytest.mark.parametrize("policy", ["mcnb", "linucb:users=each"])
+def test_worlds_of_the_engine_play_as_own_environments(policy, tmp_path):
+    """Those with blocks, whose clusters nobody knows, and the synthetic one."""
+    for named in (mcnb.environments.samples(file=str(samples_file(tmp_path))),
+                  mcnb.environments.synthetic(**SMALL)):
+        ours = mcnb.run(named, policy, rounds=40, seeds=[3])
+        own = mcnb.run(lambda seed: named(seed), policy, rounds=40, seeds=[3])
+        assert np.array_equal(own.regret, ours.regret) and np.array_equal(own.reward, ours.reward)
+        assert set(own.quality) == set(ours.quality)
+
+
+@pytest.mark.parametrize("change, kind, text", [
+    ({"block": 3}, ValueError, "block: expected a divisor of features, which is 4, got 3"),
+    ({"start_data": lambda self: [(0, [1, 0, 0], 1.0, 0)]}, ValueError,
+     r"start_data, features: expected shape \(2\), got shape \(3,\)"),
+    ({"start_data": lambda self: [(0, [1, 0], 1.0)]}, ValueError,
+     r"start_data, features: expected shape \(4\), got shape \(2,\)"),
+    ({"start_data": lambda self: [(0, [1, 0], 1.0, 3)]}, ValueError,
+     "start_data, offset: expected 0 to 2, got 3"),
+    ({"start_data": lambda self: [(0, [1, 0], 1.0, 1)]}, ValueError,
+     "start_data, offset: expected multiples of block, which is 2, got 1"),
+    ({"start_data": lambda self: [(2, [1, 0], 1.0, 0)]}, ValueError,
+     "start_data, user: expected 0 to 1, got 2"),
+    ({"start_data": lambda self: [(0.5, [1, 0], 1.0, 0)]}, TypeError,
+     "start_data, user: expected whole numbers, got float64"),
+    ({"start_data": lambda self: [(0, [1, 0], np.nan, 0)]}, ValueError,
+     "start_data, reward: expected finite numbers"),
+    ({"start_data": lambda self: [(0, [1, 0])]}, ValueError, "start_data: expected .*, got 2"),
+    ({"next_round": lambda self: mcnb.Round(0, np.eye(2), [1, 0], offsets=[0, 1])}, ValueError,
+     "offsets: expected multiples of block"),
+    ({"next_round": lambda self: mcnb.Round(0, np.eye(3), [1, 0, 0], offsets=0)}, ValueError,
+     r"arms: expected shape \(any, 2\), got shape \(3, 3\)"),
+    ({"block": 0, "start_data": lambda self: [],
+      "next_round": lambda self: mcnb.Round(0, np.eye(5), np.ones(5), offsets=0)}, ValueError,
+     "offsets: expected blocks of at most 4 features, got 5"),
+])
+def test_blocks_that_cannot_be(change, kind, text):
+    wrong = type("Wrong", (Blocks,), change)
+    with pytest.raises(kind, match=text):
+        mcnb.run(wrong, "linucb", rounds=2, seeds=1)
+
+
+def test_rewards_are_asked_for_once():
+    asked = []
+
+    class Noted(Coins):
+        def next_round(self):
+            asked.append([])
+            return super().next_round()[:2]
+
+        def reward(self, arm):
+            asked[-1].append(("reward", arm))
+            return float(self.chance.integers(2))  # another call would get another answer
+
+    class Exact(Noted):
+        def expected_reward(self, arm):
+            asked[-1].append(("expected", arm))
+            return 0.5
+
+    result = mcnb.run(Noted, Always, rounds=5, seeds=1)
+    assert [sorted(calls) for calls in asked] == [[("reward", 0), ("reward", 1), ("reward", 2)]] * 5
+    assert result.final_regret[0, 0] >= 0
+    asked.clear()
+    assert mcnb.run(Exact, Always, rounds=5, seeds=1).final_regret[0, 0] == 0
+    assert [sorted(calls) for calls in asked] == [
+        [("expected", 0), ("expected", 1), ("expected", 2), ("reward", 0)]] * 5
+
+
+def test_a_reward_that_is_no_number_is_named():
+    class Wordy(Coins):
+        def next_round(self):
+            return super().next_round()[:2]
+
+        def reward(self, arm):
+            return "much"
+
+    with pytest.raises(TypeError, match="Wordy.reward: expected a number, got str"):
+        mcnb.run(Wordy, "random", 3, 1)
 
 
 def test_an_own_environment_plays_with_all_policies():
@@ -349,6 +562,87 @@ def test_what_progress_raises_stops_the_run():
 
     with pytest.raises(RuntimeError, match="enough"):
         mcnb.run("synthetic", "mcnb", rounds=10**9, seeds=1, progress=enough)
+
+
+def thread_count():
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_environments_have_no_idle_threads(tmp_path):
+    before = thread_count()
+    path = samples_file(tmp_path)
+    kept = [mcnb.environments.synthetic(**SMALL), mcnb.environments.samples(file=str(path))]
+    worlds = [environment(1) for environment in kept]
+    mcnb.run(kept[1], "linucb", rounds=5, seeds=2)
+    assert thread_count() == before and len(worlds) == 2
+
+
+def test_environments_can_be_pickled_and_copied(tmp_path):
+    path = samples_file(tmp_path)
+    for environment in (mcnb.environments.synthetic(**SMALL, seed=5),
+                        mcnb.environments.samples(file=str(path), data=tmp_path, seed=6)):
+        expected = next(iter(environment))
+        for make in (lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy):
+            other = make(environment)
+            assert (other.name, other.seed, other.options) == (
+                environment.name, environment.seed, environment.options)
+            round = next(iter(other))
+            assert np.array_equal(round.arms, expected.arms)
+            assert np.array_equal(round.rewards, expected.rewards)
+
+
+@pytest.fixture(scope="module")
+def many_ratings(tmp_path_factory):
+    """A file that takes seconds to prepare."""
+    chance = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("data") / "ratings.csv"
+    rows = np.unique(np.stack([chance.integers(20_000, size=1_000_000),
+                               chance.integers(5_000, size=1_000_000)], axis=1), axis=0)
+    stars = chance.integers(1, 6, size=len(rows))
+    path.write_text("".join(f"{user},{item},{star}\n" for (user, item), star
+                            in zip(rows.tolist(), stars.tolist())))
+    return path
+
+
+@pytest.mark.parametrize("work", [
+    lambda environment: environment(1),
+    lambda environment: mcnb.run(environment, "random", rounds=1, seeds=1),
+], ids=["world", "run"])
+def test_signals_are_heard_while_data_is_read(many_ratings, tmp_path, monkeypatch, work):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    environment = mcnb.environments.ratings(file=str(many_ratings), users=50)
+
+    def handler(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.03)
+        with pytest.raises(KeyboardInterrupt):
+            work(environment)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert kept == [], "the data was read and prepared to its end all the same"
+
+
+def test_a_reading_that_was_stopped_can_be_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    environment = mcnb.environments.synthetic(**SMALL)
+
+    def handler(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            mcnb.run(environment, "mcnb", rounds=10**9, seeds=1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert mcnb.run(environment, "random", rounds=5, seeds=1).rounds[-1] == 5
 
 
 @pytest.mark.parametrize("policy", ["'mcnb'", "Own"])

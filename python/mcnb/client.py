@@ -23,8 +23,7 @@ _CONNECT_TIMEOUT = 3.0        # seconds
 
 
 class ServiceError(RuntimeError):
-    """The service refused a request: `status` of HTTP, `code` and `field` as in its answer. `lost`
-    is how many tries of the same request went before whose answers never came."""
+    """The service refused a request: `status` of HTTP, `code` and `field` as in its answer."""
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str] = None) -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -32,7 +31,6 @@ class ServiceError(RuntimeError):
         self.code = code
         self.message = message
         self.field = field
-        self.lost = 0
 
     def __reduce__(self) -> Any:
         return ServiceError, (self.status, self.code, self.message, self.field)
@@ -150,11 +148,7 @@ class Client:
 
     def forget(self, user: str) -> None:
         """Makes the model forget a user."""
-        try:
-            self.call("DELETE", self._path("users", user))
-        except ServiceError as error:
-            if not (error.lost and error.code == "unknown_user"):
-                raise  # else a try whose answer was lost has done it
+        self.call("DELETE", self._path("users", user))
 
     def models(self) -> List[Dict[str, Any]]:
         """All models of the service."""
@@ -214,16 +208,14 @@ class Client:
         """
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         end = time.monotonic() + self.total_timeout
-        lost = 0
         if not repeat:
             self.close()  # the service may have ended an idle connection: one fault less
         for attempt in range(self.retries + 1):
-            wait = min(self.backoff * 2**attempt * (0.5 + random.random()), _LONGEST_PAUSE)
+            wait = min(self.backoff * 2**min(attempt, 20) * (0.5 + random.random()), _LONGEST_PAUSE)
             try:
                 status, headers, text = self._try(method, path, data, end - time.monotonic())
             except OSError as error:
                 sent = not isinstance(error, _NotSent)
-                lost += sent
                 last = attempt == self.retries or (sent and not repeat)
                 if last or time.monotonic() + wait >= end:
                     cause = error if sent else error.__cause__
@@ -237,9 +229,7 @@ class Client:
                 wait = max(wait, _retry_after(headers))
                 last = attempt == self.retries or status not in (_BUSY if repeat else _NOT_DONE)
                 if last or time.monotonic() + wait >= end:
-                    refusal = _refusal(status, text)
-                    refusal.lost = lost
-                    raise refusal
+                    raise _refusal(status, text)
             time.sleep(wait)
         raise AssertionError("a try ends in an answer or an error")
 

@@ -211,7 +211,7 @@ class Client:
         if not repeat:
             self.close()  # the service may have ended an idle connection: one fault less
         for attempt in range(self.retries + 1):
-            wait = min(self.backoff * 2**min(attempt, 20) * (0.5 + random.random()), _LONGEST_PAUSE)
+            wait = min(self.backoff * 2**min(attempt, 20), _LONGEST_PAUSE) * (0.5 + random.random())
             try:
                 status, headers, text = self._try(method, path, data, end - time.monotonic())
             except OSError as error:

@@ -260,7 +260,7 @@ class Client:
             except OSError as error:
                 connection.close()
                 raise _NotSent from error
-            connection.sock = _TimedSocket(connection.sock)  # type: ignore[assignment]
+            connection.sock = _TimedSocket(connection.sock)
             self._local.connection = connection
             self._local.process = os.getpid()
         return connection
@@ -311,7 +311,7 @@ class _TimedSocket:
         self._inner.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self, self._inner.makefile(mode, buffering=0)))
+        return io.BufferedReader(_TimedReader(self, self._inner.makefile("rb", buffering=0)))
 
     def close(self) -> None:
         self._inner.close()

@@ -14,7 +14,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How well a policy's clusters matched the true ones, at the rounds where it named any, with any
+    """How well a policy's clusters matched the true ones, at the rounds where it named any with any
     seed; NaN with seeds where it named none there."""
 
     rounds: npt.NDArray[np.int64]

@@ -28,8 +28,8 @@ class Policy:
 
     Write `choose` and `learn`. While they run, `self.round` is the round they are about, with all
     that it has (users, items, offsets, id); its rewards are not told. While `learn`, `start` and
-    `cluster` run, `self.arm_offset` is where the arm's features begin: other than 0 where they are a
-    block of a longer vector.
+    `cluster` run, `self.arm_offset` is where the arm's features begin, which matters where they are
+    a block of a longer vector.
     """
 
     memory_bytes: int = 0  # for the table of results

@@ -49,8 +49,9 @@ class NamedEnvironment:
     def __init__(self, name: str, *, seed: int = 1,
                  data: Union[None, str, "os.PathLike[str]"] = None, **options: Any) -> None:
         self.seed = whole_number("seed", seed)
-        self._given = (name, seed, None if data is None else path_text("data", data), options)
-        self.core = _core.NamedEnvironment(name, option_texts(options), _data_folders(data),
+        self._data = None if data is None else path_text("data", data)
+        self._given = options
+        self.core = _core.NamedEnvironment(name, option_texts(options), _data_folders(self._data),
                                            _user_folder("XDG_CACHE_HOME", ".cache"))
 
     @property
@@ -70,7 +71,7 @@ class NamedEnvironment:
 
     def __reduce__(self) -> Any:
         """A pickle holds the name and the options; where it is loaded, data is read anew."""
-        return _remade, (type(self), *self._given)
+        return _remade, (type(self), self.name, self.seed, self._data, self._given)
 
     def __repr__(self) -> str:
         return f"<environment {self.name}, seed {self.seed}>"
@@ -153,7 +154,7 @@ def _user_folder(variable: str, below_home: str) -> str:
     return str(Path(home) / below_home / "mcnb") if home else ""
 
 
-def _data_folders(data: Union[None, str, "os.PathLike[str]"]) -> List[str]:
-    given = os.fspath(data) if data is not None else os.environ.get("MCNB_DATA", "")
+def _data_folders(data: Optional[str]) -> List[str]:
+    given = os.environ.get("MCNB_DATA", "") if data is None else data
     folder = given or _user_folder("XDG_DATA_HOME", ".local/share")
     return ([folder] if folder else []) + [_OF_PACKAGES]

@@ -53,8 +53,9 @@ def whole_numbers(name: str, values: Any, shape: Tuple[int, ...], most: int
     if array.shape not in ((), shape):
         raise ValueError(f"{name}: expected a whole number or shape {shape}, "
                          f"got shape {array.shape}")
-    if array.size and not (0 <= array.min() and array.max() <= most):
-        raise ValueError(f"{name}: expected 0 to {most}, got {array.min()} to {array.max()}")
+    wrong = array[(array < 0) | (array > most)]
+    if wrong.size:
+        raise ValueError(f"{name}: expected 0 to {most}, got {wrong[0]}")
     return np.require(np.broadcast_to(array, shape), np.int64, ["C", "A"])
 
 

@@ -249,7 +249,7 @@ def test_worlds_of_the_engine_play_as_own_environments(policy, tmp_path):
     ({"start_data": lambda self: [(0, [1, 0], 1.0)]}, ValueError,
      r"start_data, features: expected shape \(4\), got shape \(2,\)"),
     ({"start_data": lambda self: [(0, [1, 0], 1.0, 3)]}, ValueError,
-     "start_data, offset: expected 0 to 2, got 3"),
+     "start_data, offset: expected 0 to 2, got 3$"),
     ({"start_data": lambda self: [(0, [1, 0], 1.0, 1)]}, ValueError,
      "start_data, offset: expected multiples of block, which is 2, got 1"),
     ({"start_data": lambda self: [(2, [1, 0], 1.0, 0)]}, ValueError,

@@ -22,6 +22,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# What may be here and is no source, for archives made without git.
+NOT_SOURCE = {".git", ".cache", ".mypy_cache", ".pytest_cache", "build", "compile_commands.json",
+              "data", "results", "PKG-INFO"}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all files, so that equal contents give equal wheels
 TAG = "cp{0.major}{0.minor}-cp{0.major}{0.minor}-{1}".format(
     sys.version_info, sysconfig.get_platform().replace("-", "_").replace(".", "_"))
@@ -112,15 +115,25 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     return write_wheel(wheel_directory, {"mcnb.pth": f"{build(config_settings)}\n".encode()})
 
 
-def build_sdist(sdist_directory, config_settings=None):
-    """What is needed to build: all files that git knows, or, without git, the source folders."""
-    name = f"mcnb-{version()}"
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout:
+def source_files():
+    """All files that git knows; without git, or in an unpacked archive, all that were not made
+    here."""
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
         files = [ROOT / file for file in listed.stdout.split("\0") if file]
-    else:
-        files = [file for file in ROOT.rglob("*")
-                 if file.is_file() and file.relative_to(ROOT).parts[0] not in ("build", "results")]
+        if listed.returncode == 0 and ROOT / "pyproject.toml" in files:
+            return [file for file in files if file.is_file()]
+    files = []
+    for top in ROOT.iterdir():
+        if top.name not in NOT_SOURCE:
+            files += [top] if top.is_file() else top.rglob("*")
+    return [file for file in files if file.is_file() and file.parent.name != "__pycache__"]
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """What is needed to build."""
+    name = f"mcnb-{version()}"
+    files = source_files()
     path = Path(sdist_directory) / f"{name}.tar.gz"
     with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for file in sorted(files):

@@ -24,7 +24,7 @@ void pause_briefly() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(std::size_t threads) {
+ThreadPool::ThreadPool(std::size_t threads, const std::atomic<bool>* stop) : stop_(stop) {
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
   if (threads > kMaxThreads) {
     throw Error(ErrorKind::kUsage, fmt::format("threads: expected 1 to {} (0: one per processor), "
@@ -41,15 +41,15 @@ ThreadPool::ThreadPool(std::size_t threads) {
       workers_.emplace_back([this] { serve(); });
     }
   } catch (const std::exception& error) {
-    stop();
+    join();
     throw Error(ErrorKind::kLimit, fmt::format("threads: could start {} of {}: {}", thread_count(),
                                                threads, error.what()));
   }
 }
 
-ThreadPool::~ThreadPool() { stop(); }
+ThreadPool::~ThreadPool() { join(); }
 
-void ThreadPool::stop() {
+void ThreadPool::join() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -73,10 +73,18 @@ void ThreadPool::run_range(Loop& loop, std::size_t begin) {
   }
 }
 
-void ThreadPool::work_on(Loop& loop) {
+// Kept in the loop: by its end the wish to stop may be over.
+bool ThreadPool::shall_stop(Loop& loop) const {
+  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+    loop.cut_short = true;
+  }
+  return loop.cut_short.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::work_on(Loop& loop) const {
   for (;;) {
     const std::size_t begin = loop.next.fetch_add(loop.grain, std::memory_order_relaxed);
-    if (begin >= loop.count) {
+    if (begin >= loop.count || shall_stop(loop)) {
       return;
     }
     run_range(loop, begin);
@@ -90,7 +98,7 @@ void ThreadPool::run_loop(std::size_t count, std::size_t grain, RangeBody body) 
   }
   Loop loop{.count = count, .grain = grain, .body = body};
   if (inside_loop || workers_.empty() || count <= grain) {
-    for (std::size_t begin = 0; begin < count; begin += grain) {
+    for (std::size_t begin = 0; begin < count && !shall_stop(loop); begin += grain) {
       run_range(loop, begin);
     }
   } else {
@@ -113,6 +121,9 @@ void ThreadPool::run_loop(std::size_t count, std::size_t grain, RangeBody body) 
   }
   if (loop.failure) {
     std::rethrow_exception(loop.failure);
+  }
+  if (loop.cut_short) {
+    throw Error(ErrorKind::kSystem, "stopped");
   }
 }
 

@@ -21,8 +21,9 @@ class ThreadPool {
   static constexpr std::size_t kMaxThreads = 1024;
 
   // `threads` counts the calling thread; 0 means one per processor. Throws Error: kUsage above
-  // kMaxThreads, kLimit where the system refuses so many.
-  explicit ThreadPool(std::size_t threads = 0);
+  // kMaxThreads, kLimit where the system refuses so many. While `stop` is true, which is borrowed,
+  // loops end before their next range, with an Error (kSystem).
+  explicit ThreadPool(std::size_t threads = 0, const std::atomic<bool>* stop = nullptr);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -57,13 +58,15 @@ class ThreadPool {
     std::mutex failure_mutex;
     std::size_t failed_at = 0;
     std::exception_ptr failure;
+    std::atomic<bool> cut_short{false};
   };
 
   void run_loop(std::size_t count, std::size_t grain, RangeBody body);
-  static void work_on(Loop& loop);
+  bool shall_stop(Loop& loop) const;
+  void work_on(Loop& loop) const;
   static void run_range(Loop& loop, std::size_t begin);
   void serve();
-  void stop();
+  void join();
 
   std::mutex call_mutex_;  // held by the one call in progress
   std::mutex mutex_;       // guards loop_, generation_'s changes, busy_'s changes and stopping_
@@ -73,6 +76,7 @@ class ThreadPool {
   std::atomic<std::uint64_t> generation_{0};
   std::atomic<std::size_t> busy_{0};  // workers inside loop_
   bool stopping_ = false;
+  const std::atomic<bool>* stop_;
   int spins_ = 0;
   std::vector<std::thread> workers_;
 };

@@ -32,8 +32,7 @@ auto naming(const std::string& name, const Make& make) -> decltype(make()) {
 
 }  // namespace
 
-DataSource::DataSource(Settings settings)
-    : settings_(std::move(settings)), threads_(settings_.threads) {}
+DataSource::DataSource(Settings settings) : settings_(std::move(settings)) {}
 
 template <class Data, class Make>
 std::shared_ptr<const Data> DataSource::share(Shared<Data>& kept, const std::string& key,
@@ -94,9 +93,9 @@ std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
         prepared_file(set, made_from.recipe, "ratings"),
         [&](const fs::path& file) { return load_recommendation(file, made_from); },
         [&] {
-          const Ratings ratings = set.read(threads_);
-          return naming(set.name,
-                        [&] { return prepare_recommendation(ratings, recipe, threads_); });
+          ThreadPool threads = make_threads();
+          const Ratings ratings = set.read(threads);
+          return naming(set.name, [&] { return prepare_recommendation(ratings, recipe, threads); });
         },
         [&](const fs::path& file, const RecommendationData& data) {
           save_recommendation(file, data, made_from);
@@ -122,8 +121,9 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
         prepared_file(set, made_from.recipe, "users"),
         [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
         [&] {
+          ThreadPool threads = make_threads();
           return naming(set.name,
-                        [&] { return make_user_pool(*data, users, recipe.data_seed, threads_); });
+                        [&] { return make_user_pool(*data, users, recipe.data_seed, threads); });
         },
         [&](const fs::path& file, const UserPool& pool) { save_user_pool(file, pool, made_from); });
   });
@@ -132,7 +132,8 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
 std::shared_ptr<const ClassificationData> DataSource::classification(const SamplesSet& set) {
   const std::lock_guard lock(mutex_);
   return share(classification_, key_of(set.files, set.name + set.reading), [&] {
-    Samples samples = set.read(threads_);
+    ThreadPool threads = make_threads();
+    Samples samples = set.read(threads);
     return naming(set.name, [&] { return prepare_classification(std::move(samples)); });
   });
 }

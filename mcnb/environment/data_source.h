@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -50,6 +51,10 @@ class DataSource {
 
   const std::vector<std::filesystem::path>& folders() const { return settings_.folders; }
 
+  // Until stop(false), readings and preparations end with an Error (kSystem), those in progress,
+  // too; what is prepared already is found all the same. For any thread, at any time.
+  void stop(bool wanted) { stop_ = wanted; }
+
   // Throw what the reader throws, and as the functions do that prepare the data.
   std::shared_ptr<const RecommendationData> recommendation(const RatingsSet& set,
                                                            const RecommendationRecipe& recipe);
@@ -77,8 +82,11 @@ class DataSource {
   auto load_or_make(const std::filesystem::path& path, const Load& load, const Make& make,
                     const Save& save) -> decltype(make());
 
+  // Lives only while something is read or prepared: afterwards there are no idle threads.
+  ThreadPool make_threads() const { return ThreadPool(settings_.threads, &stop_); }
+
   Settings settings_;
-  ThreadPool threads_;
+  std::atomic<bool> stop_{false};
   mutable std::mutex mutex_;  // held while something is made, too
   std::vector<std::filesystem::path> kept_files_;
   Shared<RecommendationData> recommendation_;

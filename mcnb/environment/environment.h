@@ -48,7 +48,8 @@ class Environment {
 
   // True where the environment knows who truly agrees about an arm.
   virtual bool knows_clusters() const { return false; }
-  // Then: who agrees with the arm's user about this arm of the round made last, ascending.
+  // Then: who agrees with the arm's user about this arm of the round made last, ascending; nobody
+  // where it is not known of this arm.
   virtual std::vector<UserId> true_cluster(ArmIndex) const { return {}; }
   // And the true group of every user for this arm (to compare partitions).
   virtual std::vector<std::uint32_t> true_groups(ArmIndex) const { return {}; }

@@ -34,7 +34,9 @@ void measure_quality(const Environment& environment, Policy& policy, const Arm& 
                      std::uint64_t round, std::vector<QualityPoint>& quality) {
   if (const std::optional<std::vector<UserId>> found = policy.cluster(arm)) {
     const std::vector<UserId> truth = environment.true_cluster(arm.index);
-    quality.push_back({round, compare_clusters(*found, truth, environment.user_count())});
+    if (!truth.empty()) {
+      quality.push_back({round, compare_clusters(*found, truth, environment.user_count())});
+    }
   }
 }
 

@@ -9,7 +9,7 @@ from typing import Any, Mapping, Optional, Type, TypeVar, Union
 import numpy.typing as npt
 
 from . import _core
-from .options import option_texts, whole_number
+from .options import option_texts, path_text, whole_number
 
 Self = TypeVar("Self", bound="Bandit")
 
@@ -57,14 +57,17 @@ class Bandit(_core.Bandit):
     def load(cls: Type[Self], path: Union[str, "os.PathLike[str]"],
              threads: Optional[int] = None) -> Self:
         """The bandit that `save` wrote; it goes on bit for bit."""
-        bandit = cls.__new__(cls)
+        name = path_text("path", path)
         count = 0 if threads is None else whole_number("threads", threads, 1)
-        _core.Bandit.__init__(bandit, path=os.fspath(path), threads=count)
+        with open(name, "rb"):  # FileNotFoundError, PermissionError, ...: Python's own words
+            pass
+        bandit = cls.__new__(cls)
+        _core.Bandit.__init__(bandit, path=name, threads=count)
         return bandit
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes everything into a file: the whole of it, or the old one stays."""
-        super().save(os.fspath(path))
+        super().save(path_text("path", path))
 
     def copy(self: Self) -> Self:
         """Another bandit in the same state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def median(values: List[float]) -> float:
     return float(np.median(values))
 
 
-def main() -> int:
+def main(arguments: Optional[Sequence[str]] = None) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--users", type=int, default=50)
     options.add_argument("--features", type=int, default=10)
@@ -50,7 +50,7 @@ def main() -> int:
     options.add_argument("--policies", default="mcnb,linucb,random")
     options.add_argument("--calls", type=int, default=2000, help="of each measurement")
     options.add_argument("--repeats", type=int, default=7, help="measurements; medians are shown")
-    given = options.parse_args()
+    given = options.parse_args(arguments)
 
     print(f"choose, {given.users} users, {given.arms} arms of {given.features} numbers; "
           "microseconds a call")
@@ -60,15 +60,15 @@ def main() -> int:
         bandit = trained_bandit(policy, given.users, given.features, given.arms, 200)
         single = unit_rows(np.random.default_rng(2), given.arms, given.features)
         forms = {"float32": single, "float64": single.astype(float), "list": single.tolist()}
-        answers = {bandit.predict(3, form) for form in forms.values()}
+        answers = {bandit.predict(0, form) for form in forms.values()}
         if len(answers) != 1:
             raise AssertionError(f"{policy}: the forms of the same arms get different answers")
         inside: List[float] = []
-        outside = {name: [] for name in forms}  # type: dict[str, List[float]]
+        outside: Dict[str, List[float]] = {name: [] for name in forms}
         for _ in range(given.repeats):
-            inside.append(bandit.time_choose(3, single, given.calls))
+            inside.append(bandit.time_choose(0, single, given.calls))
             for name, form in forms.items():
-                outside[name].append(per_call(lambda: bandit.choose(3, form), given.calls))
+                outside[name].append(per_call(lambda: bandit.choose(0, form), given.calls))
         limit = LIMIT_FACTOR * median(inside) + LIMIT_MORE
         times = [median(inside), *(median(outside[name]) for name in forms), limit]
         print(f"{policy:12} " + " ".join(f"{1e6 * seconds:9.2f}" for seconds in times))

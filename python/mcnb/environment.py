@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .options import whole_number
 from .rounds import LARGEST_REWARD, MOST_ARMS, Round, real_numbers, reward_numbers, whole_numbers
 
-StartDatum = Tuple[int, npt.ArrayLike, float]
+StartDatum = Union[Tuple[int, npt.ArrayLike, float], Tuple[int, npt.ArrayLike, float, int]]
 
 
 class Environment:
@@ -19,7 +19,14 @@ class Environment:
     Set `users` and `features` (in the class or in `__init__(self, seed)`), and write `next_round`,
     which returns a `Round`, or just (user, arms, rewards). Where not all rewards are known at once,
     leave them out and write `reward(arm)` and, for exact regret, `expected_reward(arm)`, about the
-    arms of the last round. `next_round` raises StopIteration when the data ends.
+    arms of the last round; each is asked once at most for an arm of a round. `next_round` raises
+    StopIteration when the data ends.
+
+    Where arms are blocks of a longer, otherwise zero vector, `features` is its length, `block` that
+    of the blocks, and rounds have `offsets`, multiples of `block`.
+
+    `true_cluster(arm)`, if it is there, says who truly agrees with the arm's user about an arm of
+    the last round, or None where nobody knows.
 
     The class itself (or any function of a seed that makes one) is what `mcnb.run` takes.
     """
@@ -42,8 +49,17 @@ class Environment:
         return self.reward(arm)
 
     def start_data(self) -> Iterable[StartDatum]:
-        """Samples (user, features, reward) known before the first round."""
+        """Samples known before the first round: (user, features, reward), or, of a block of
+        features, (user, features, reward, offset)."""
         return ()
+
+    def start(self, bandit: Any) -> None:
+        """Gives a bandit the start data, as `mcnb.run` does before the first round."""
+        for user, features, reward, *offset in self.start_data():
+            if offset:
+                bandit.start(user, features, reward, offset=offset[0])
+            else:
+                bandit.start(user, features, reward)
 
     def __iter__(self) -> Iterator[Round]:
         """All rounds from here on."""
@@ -61,29 +77,44 @@ class Environment:
         known = self.user_features
         if known is not None:
             known = real_numbers("user_features", known, (users, None), np.float32)
-        start = list(self.start_data())
-        for datum in start:
-            if len(datum) != 3:
-                raise ValueError("start_data: expected (user, features, reward), "
-                                 f"got {len(datum)} values")
-        ids = [datum[0] for datum in start]
-        arms = [real_numbers("start_data, features", datum[1], (features,), np.float32)
-                for datum in start]
-        rewards = [datum[2] for datum in start]
-        shape = (len(start),)
-        self._users, self._features = users, features
+        block = whole_number("block", self.block)
+        if block and features % block:
+            raise ValueError(f"block: expected a divisor of features, which is {features}, "
+                             f"got {block}")
+        self._users, self._features, self._block = users, features, block
         return {
             "users": users,
             "features": features,
-            "block": whole_number("block", self.block),
+            "block": block,
             "knows_clusters": hasattr(self, "true_cluster"),
             "user_features": known,
-            "start_users": whole_numbers("start_data, user", np.array(ids, np.int64), shape,
-                                         users - 1),
-            "start_arms": np.array(arms, np.float32).reshape(len(start), features),
-            "start_rewards": reward_numbers("start_data, reward", np.array(rewards, np.float64),
-                                            shape).astype(np.float32),
+            "start_data": [self._start_datum(datum) for datum in self.start_data()],
         }
+
+    def _start_datum(self, datum: Any) -> Tuple[int, Any, float, int]:
+        if not 3 <= len(datum) <= 4:
+            raise ValueError("start_data: expected (user, features, reward) or (user, features, "
+                             f"reward, offset), got {len(datum)} values")
+        user, features, reward, *offset = datum
+        values = real_numbers("start_data, features", features, (self._length(bool(offset)),),
+                              np.float32)
+        begin = self._offsets("start_data, offset", offset[0], (), len(values)) if offset else 0
+        return (int(whole_numbers("start_data, user", user, (), self._users - 1)), values,
+                float(reward_numbers("start_data, reward", reward, ())), int(begin))
+
+    def _length(self, blocks: bool) -> Optional[int]:
+        """How long an arm's features have to be; None: as they are."""
+        return (self._block or None) if blocks else self._features
+
+    def _offsets(self, name: str, values: Any, shape: Tuple[int, ...], width: int) -> Any:
+        if width > self._features:
+            raise ValueError(f"{name}: expected blocks of at most {self._features} features, "
+                             f"got {width}")
+        offsets = whole_numbers(name, values, shape, self._features - width)
+        if self._block and (offsets % self._block).any():
+            raise ValueError(f"{name}: expected multiples of block, which is {self._block}, "
+                             f"got {offsets.tolist()}")
+        return offsets
 
     def _next_round(self) -> Tuple[Any, ...]:
         try:
@@ -91,7 +122,9 @@ class Environment:
         except StopIteration:
             raise ValueError(f"{type(self).__name__}: the rounds have come to an end; expected "
                              "more, as fewer were asked for by rounds=") from None
-        length = self._features if made.offsets is None else None
+        self._rewards_told: Dict[int, float] = {}
+        self._expected_told: Dict[int, float] = {}
+        length = self._length(made.offsets is not None)
         arms = real_numbers("arms", made.arms, (None, length), np.float32)
         count, width = arms.shape
         if count > MOST_ARMS:
@@ -102,7 +135,7 @@ class Environment:
             items = whole_numbers("items", items, (count,), 2**32 - 2)
         offsets = made.offsets
         if offsets is not None:
-            offsets = whole_numbers("offsets", offsets, (count,), self._features - width)
+            offsets = self._offsets("offsets", offsets, (count,), width)
         rewards, expected = made.rewards, made.expected
         if rewards is not None:
             rewards = reward_numbers("rewards", rewards, (count,))
@@ -113,13 +146,24 @@ class Environment:
         return users, arms, items, offsets, rewards, expected
 
     def _reward(self, arm: int) -> float:
-        return _one_reward(f"{type(self).__name__}.reward", self.reward(arm))
+        if arm not in self._rewards_told:
+            self._rewards_told[arm] = _one_reward(f"{type(self).__name__}.reward",
+                                                  self.reward(arm))
+        return self._rewards_told[arm]
 
     def _expected_reward(self, arm: int) -> float:
-        return _one_reward(f"{type(self).__name__}.expected_reward", self.expected_reward(arm))
+        if type(self).expected_reward is Environment.expected_reward:
+            return self._reward(arm)
+        if arm not in self._expected_told:
+            self._expected_told[arm] = _one_reward(f"{type(self).__name__}.expected_reward",
+                                                   self.expected_reward(arm))
+        return self._expected_told[arm]
 
     def _true_cluster(self, arm: int) -> Any:
-        found = np.unique(np.asarray(self.true_cluster(arm)))  # type: ignore[attr-defined]
+        told = self.true_cluster(arm)  # type: ignore[attr-defined]
+        if told is None:
+            return []  # the runner then counts nothing
+        found = np.unique(np.asarray(told))
         if found.size == 0:
             raise ValueError("true_cluster: expected at least the arm's own user, got nobody")
         return whole_numbers("true_cluster", found, found.shape, self._users - 1).tolist()
@@ -135,7 +179,10 @@ def _as_round(made: Union[Round, Tuple[Any, ...]]) -> Round:
 
 
 def _one_reward(name: str, value: Any) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected a number, got {type(value).__name__}") from None
     if not abs(number) <= LARGEST_REWARD:
         raise ValueError(f"{name}: expected a number from {-LARGEST_REWARD} to {LARGEST_REWARD}, "
                          f"got {number}")

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Type, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
 from .environment import Environment
-from .options import option_texts, whole_number
+from .options import option_texts, path_text, whole_number
 from .rounds import Round, user_of
 
 _OF_PACKAGES = "/usr/share/datasets"
@@ -49,7 +49,9 @@ class NamedEnvironment:
     def __init__(self, name: str, *, seed: int = 1,
                  data: Union[None, str, "os.PathLike[str]"] = None, **options: Any) -> None:
         self.seed = whole_number("seed", seed)
-        self.core = _core.NamedEnvironment(name, option_texts(options), _data_folders(data),
+        self._data = None if data is None else path_text("data", data)
+        self._given = options
+        self.core = _core.NamedEnvironment(name, option_texts(options), _data_folders(self._data),
                                            _user_folder("XDG_CACHE_HOME", ".cache"))
 
     @property
@@ -67,8 +69,17 @@ class NamedEnvironment:
     def __iter__(self) -> Iterator[Round]:
         return iter(self(self.seed))
 
+    def __reduce__(self) -> Any:
+        """A pickle holds the name and the options; where it is loaded, data is read anew."""
+        return _remade, (type(self), self.name, self.seed, self._data, self._given)
+
     def __repr__(self) -> str:
         return f"<environment {self.name}, seed {self.seed}>"
+
+
+def _remade(cls: Type[NamedEnvironment], name: str, seed: int, data: Optional[str],
+            options: Dict[str, Any]) -> NamedEnvironment:
+    return cls(name, seed=seed, data=data, **options)
 
 
 class World(Environment):
@@ -94,23 +105,10 @@ class World(Environment):
         return float(self._last().expected[arm])  # type: ignore[index]
 
     def start_data(self) -> List[Any]:
-        """(user, features, reward) of every datum; blocks come as whole vectors."""
-        data = []
-        for user, values, offset, reward in self._core.start_data():
-            if len(values) < self.features:
-                whole = np.zeros(self.features, np.float32)
-                whole[offset:offset + len(values)] = values
-                values = whole
-            data.append((user, values, reward))
-        return data
-
-    def start(self, bandit: Any) -> None:
-        """Gives a bandit the start data, as `mcnb.run` does before the first round."""
-        for user, values, offset, reward in self._core.start_data():
-            if len(values) < self.features:
-                bandit.start(user, values, reward, offset=offset)
-            else:
-                bandit.start(user, values, reward)
+        """(user, features, reward) of every datum, with the offset where features are blocks."""
+        return [(user, values, reward, offset) if len(values) < self.features
+                else (user, values, reward)
+                for user, values, offset, reward in self._core.start_data()]
 
     def true_cluster(self, arm: int) -> Optional[npt.NDArray[np.int64]]:
         """Who truly agrees about an arm of the last round; None where nobody knows."""
@@ -156,7 +154,7 @@ def _user_folder(variable: str, below_home: str) -> str:
     return str(Path(home) / below_home / "mcnb") if home else ""
 
 
-def _data_folders(data: Union[None, str, "os.PathLike[str]"]) -> List[str]:
-    given = os.fspath(data) if data is not None else os.environ.get("MCNB_DATA", "")
+def _data_folders(data: Optional[str]) -> List[str]:
+    given = os.environ.get("MCNB_DATA", "") if data is None else data
     folder = given or _user_folder("XDG_DATA_HOME", ".local/share")
     return ([folder] if folder else []) + [_OF_PACKAGES]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 from typing import Any, Dict, Mapping
+
+import numpy as np
+
+_MOST = 2**63 - 1
 
 
 def option_text(name: str, value: Any) -> str:
@@ -26,11 +31,26 @@ def option_texts(options: Mapping[str, Any]) -> Dict[str, str]:
 
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
-    """`value` as an int, or an error that names the argument."""
+    """`value` as an int, or an error that names the argument. Truth values are no numbers."""
     try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected a whole number, got {type(value).__name__}") from None
-    if not least <= number < 2**63:
+    if number < least:
         raise ValueError(f"{name}: expected a whole number from {least}, got {number}")
+    if number > _MOST:
+        raise ValueError(f"{name}: expected a whole number up to {_MOST}, got {number}")
     return number
+
+
+def path_text(name: str, value: Any) -> str:
+    """A path as text, or an error that names the argument."""
+    try:
+        text = os.fsdecode(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected a path, got {type(value).__name__}") from None
+    if not text or "\0" in text:
+        raise ValueError(f"{name}: expected a path, got {text!r}")
+    return text

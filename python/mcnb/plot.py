@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
+import numpy as np
+
 from .results import Result, mean_and_deviation
 
 
@@ -34,7 +36,7 @@ def quality(result: Result, measure: str = "adjusted_rand", *, axes: Any = None,
         raise ValueError("result: expected policies that cluster, where the truth is known")
     axes = _axes(axes)
     for policy, found in result.quality.items():
-        axes.plot(found.rounds, getattr(found, measure).mean(axis=0), label=policy)
+        axes.plot(found.rounds, np.nanmean(getattr(found, measure), axis=0), label=policy)
     _finish(axes, measure.replace("_", " "), title)
     return axes
 

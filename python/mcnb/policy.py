@@ -27,11 +27,14 @@ class Policy:
     """The base of policies of your own. `mcnb.run` makes one for every seed: `MyPolicy(setup)`.
 
     Write `choose` and `learn`. While they run, `self.round` is the round they are about, with all
-    that it has (users, items, offsets, id); its rewards are not told.
+    that it has (users, items, offsets, id); its rewards are not told. While `learn`, `start` and
+    `cluster` run, `self.arm_offset` is where the arm's features begin, which matters where they are
+    a block of a longer vector.
     """
 
     memory_bytes: int = 0  # for the table of results
     round: Optional[Round] = None
+    arm_offset: int = 0
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -48,13 +51,15 @@ class Policy:
         self.learn(user, arm, reward)
 
     def cluster(self, user: int, arm: npt.NDArray[np.float32]) -> Optional[npt.ArrayLike]:
-        """The users who agree with this one about the arm; None for policies that do not say."""
+        """The users who agree with this one about the arm; None for policies that do not say. A
+        policy may say it now and then: `mcnb.run` counts the rounds where it did."""
         return None
 
     # What the runner of the engine calls.
 
     def _start(self, user: int, arm: Any, offset: int, reward: float) -> None:
         self.round = None
+        self.arm_offset = offset
         self.start(user, arm, reward)
 
     def _choose(self, id: int, users: Any, arms: Any, items: Any, offsets: Any) -> int:
@@ -73,9 +78,11 @@ class Policy:
 
     def _learn(self, id: int, index: int, user: int, arm: Any, item: Any, offset: int,
                reward: float) -> None:
+        self.arm_offset = offset
         self.learn(user, arm, reward)
 
-    def _cluster(self, user: int, arm: Any) -> Any:
+    def _cluster(self, user: int, arm: Any, offset: int) -> Any:
+        self.arm_offset = offset
         found = self.cluster(user, arm)
         if found is None:
             return None

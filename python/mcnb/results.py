@@ -14,7 +14,8 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How well a policy's clusters matched the true ones, at some rounds, seed by seed."""
+    """How well a policy's clusters matched the true ones, at the rounds where it named any with any
+    seed; NaN with seeds where it named none there."""
 
     rounds: npt.NDArray[np.int64]
     precision: Numbers  # (seeds, rounds), like all below
@@ -59,11 +60,11 @@ class Result:
 
         quality = {}
         for row in by_policy:
-            if len(row[0]["quality_rounds"]):
+            noted = np.unique(np.concatenate([cell["quality_rounds"] for cell in row]))
+            if len(noted):
                 quality[row[0]["policy"]] = Quality(
-                    row[0]["quality_rounds"],
-                    *(np.array([cell[name] for cell in row])
-                      for name in ("precision", "recall", "adjusted_rand")))
+                    noted, *(_at_rounds(row, name, noted)
+                             for name in ("precision", "recall", "adjusted_rand")))
         return cls(
             policies=[row[0]["policy"] for row in by_policy],
             seeds=list(seeds),
@@ -144,6 +145,15 @@ class Result:
     def __repr__(self) -> str:
         return (f"<Result of {len(self.policies)} policies, {len(self.seeds)} seeds, "
                 f"{int(self.rounds[-1])} rounds>\n{self}")
+
+
+def _at_rounds(cells: Sequence[Dict[str, Any]], name: str, rounds: npt.NDArray[np.int64]
+               ) -> Numbers:
+    """One row for every run; NaN at rounds that it has not noted."""
+    table = np.full((len(cells), len(rounds)), np.nan)
+    for row, cell in zip(table, cells):
+        row[np.searchsorted(rounds, cell["quality_rounds"])] = cell[name]
+    return table
 
 
 def _pandas() -> Any:

@@ -53,9 +53,10 @@ def whole_numbers(name: str, values: Any, shape: Tuple[int, ...], most: int
     if array.shape not in ((), shape):
         raise ValueError(f"{name}: expected a whole number or shape {shape}, "
                          f"got shape {array.shape}")
-    if array.size and not (0 <= array.min() and array.max() <= most):
-        raise ValueError(f"{name}: expected 0 to {most}, got {array.min()} to {array.max()}")
-    return np.ascontiguousarray(np.broadcast_to(array, shape), np.int64)
+    wrong = array[(array < 0) | (array > most)]
+    if wrong.size:
+        raise ValueError(f"{name}: expected 0 to {most}, got {wrong[0]}")
+    return np.require(np.broadcast_to(array, shape), np.int64, ["C", "A"])
 
 
 def real_numbers(name: str, values: Any, shape: Tuple[Optional[int], ...], dtype: Any) -> Any:
@@ -69,8 +70,8 @@ def real_numbers(name: str, values: Any, shape: Tuple[Optional[int], ...], dtype
     if not fits:
         text = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{name}: expected shape ({text}), got shape {array.shape}")
-    with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(array, dtype)
+    with np.errstate(all="ignore"):  # what is too large becomes infinite, and is refused
+        array = np.require(array, dtype, ["C", "A"])
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name}: expected finite numbers, got {array[place]} at {list(place)}")

@@ -3,11 +3,22 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 namespace mcnb::python {
 namespace {
 
 constexpr std::int64_t kMostItems = 0xfffffffe;  // kNoItem stands behind them
+constexpr const char* kWholeNumbers = "a whole number or an array of whole numbers";
+
+// What the engine can read where it lies, and what anything else is converted to.
+constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+constexpr int kPlain = py::array::c_style | py::array::forcecast | kAligned;
+
+bool can_be_borrowed(py::handle value) {
+  return py::isinstance<Floats>(value) && py::detail::check_flags(value.ptr(), kAligned);
+}
 
 bool holds_real_numbers(const py::array& array) {
   const char kind = array.dtype().kind();
@@ -25,8 +36,8 @@ py::array array_of(py::handle value, const char* name, const std::string& expect
 // floats_of, where the words for an error are made only when they are needed.
 template <class Expected>
 Floats as_floats(py::handle value, const char* name, const Expected& expected) {
-  return py::isinstance<Floats>(value) ? py::reinterpret_borrow<Floats>(value)
-                                       : floats_of(value, name, expected());
+  return can_be_borrowed(value) ? py::reinterpret_borrow<Floats>(value)
+                                : floats_of(value, name, expected());
 }
 
 std::string place_text(const py::array& array, py::ssize_t place) {
@@ -55,20 +66,51 @@ std::string text_of(const Shape& shape) {
   return "(" + text + (shape.size() == 1 ? ",)" : ")");
 }
 
+bool is_truth_value(py::handle value) {
+  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+  return PyBool_Check(value.ptr()) != 0 || type == "numpy.bool_" || type == "numpy.bool";
+}
+
+[[noreturn]] void refuse_range(const char* name, std::int64_t least, std::int64_t most,
+                               const std::string& given) {
+  refuse_value(name, fmt::format("{} to {}", least, most), given);
+}
+
+// Of any type of integers: the value counts, not what would be left of it in another type.
+template <class T>
+void check_range(const py::array_t<T, kPlain>& many, const char* name, std::int64_t least,
+                 std::int64_t most) {
+  for (py::ssize_t i = 0; i < many.size(); ++i) {
+    const T one = many.data()[i];
+    if (std::cmp_less(one, least) || std::cmp_greater(one, most)) {
+      refuse_range(name, least, most,
+                   many.ndim() == 0 ? std::to_string(one)
+                                    : fmt::format("{} at {}", one, place_text(many, i)));
+    }
+  }
+}
+
+// NumPy makes floats or objects of lists with whole numbers that are too large for it.
+void refuse_too_large(py::handle list, const char* name, std::int64_t least, std::int64_t most) {
+  const py::object objects =
+      py::module_::import("numpy").attr("array")(list, py::arg("dtype") = "object").attr("ravel")();
+  for (const py::handle one : objects) {
+    int beyond = 0;
+    if (PyLong_Check(one.ptr()) != 0 &&
+        (PyLong_AsLongLongAndOverflow(one.ptr(), &beyond), beyond != 0)) {
+      refuse_range(name, least, most, py::cast<std::string>(py::str(one)));
+    }
+  }
+}
+
 // Whole numbers for arms in rows: one for all, or as many as the rows, or one for each of them.
 class PerArm {
  public:
   // Refuses arrays that have neither shape and numbers out of [0, most].
   PerArm(py::handle value, const char* name, const Shape& arms, const Shape& rounds,
          std::int64_t most)
-      : whole_(whole_of(value, name)) {
-    if (!whole_) {
-      return;
-    }
-    if (whole_->one) {
-      if (*whole_->one < 0 || *whole_->one > most) {
-        refuse_value(name, fmt::format("0 to {}", most), std::to_string(*whole_->one));
-      }
+      : whole_(whole_of(value, name, 0, most)) {
+    if (!whole_ || whole_->one) {
       return;
     }
     const Integers& many = whole_->many;
@@ -79,13 +121,6 @@ class PerArm {
                    "shape " + shape_text(many));
     }
     per_round_ = !has_shape(many, arms);
-    for (py::ssize_t i = 0; i < many.size(); ++i) {
-      const std::int64_t one = many.data()[i];
-      if (one < 0 || one > most) {
-        refuse_value(name, fmt::format("0 to {}", most),
-                     fmt::format("{} at {}", one, place_text(many, i)));
-      }
-    }
   }
 
   bool given() const { return whole_.has_value(); }
@@ -177,44 +212,76 @@ void refuse_type(const std::string& name, const std::string& expected, py::handl
 }
 
 Floats floats_of(py::handle value, const char* name, const std::string& expected) {
-  if (py::isinstance<Floats>(value)) {
+  if (can_be_borrowed(value)) {
     return py::reinterpret_borrow<Floats>(value);
   }
   const py::array array = array_of(value, name, expected);
   if (!holds_real_numbers(array)) {
     refuse_type(name, expected, py::isinstance<py::array>(value) ? py::handle(array) : value);
   }
-  auto converted = py::array_t<float, py::array::c_style | py::array::forcecast>::ensure(array);
+  using Converted = py::array_t<float, kPlain>;
+  auto converted = Converted::ensure(array);
+  if (!converted) {
+    // By np.errstate, or warnings that are errors, NumPy refuses numbers that single precision does
+    // not have.
+    const py::object quiet =
+        py::module_::import("numpy").attr("errstate")(py::arg("all") = "ignore");
+    quiet.attr("__enter__")();
+    converted = Converted::ensure(array);
+    quiet.attr("__exit__")(py::none(), py::none(), py::none());
+  }
   if (!converted) {
     refuse_type(name, expected, value);
   }
   return py::reinterpret_borrow<Floats>(converted);
 }
 
-std::optional<Whole> whole_of(py::handle value, const char* name) {
+std::optional<Whole> whole_of(py::handle value, const char* name, std::int64_t least,
+                              std::int64_t most) {
   if (value.is_none()) {
     return std::nullopt;
   }
-  const std::string expected = "a whole number or an array of whole numbers";
-  if (!py::isinstance<py::array>(value) && PyIndex_Check(value.ptr()) != 0) {
-    const py::ssize_t one = PyNumber_AsSsize_t(value.ptr(), PyExc_ValueError);
-    if (one == -1 && PyErr_Occurred() != nullptr) {
+  if (!py::isinstance<py::array>(value) && PyIndex_Check(value.ptr()) != 0 &&
+      !is_truth_value(value)) {
+    const py::ssize_t one = PyNumber_AsSsize_t(value.ptr(), PyExc_OverflowError);
+    const bool failed = one == -1 && PyErr_Occurred() != nullptr;
+    if (failed && PyErr_ExceptionMatches(PyExc_OverflowError) == 0) {
       throw py::error_already_set();
+    }
+    if (failed || one < least || one > most) {
+      PyErr_Clear();
+      refuse_range(name, least, most, py::cast<std::string>(py::str(value)));
     }
     return Whole{.one = one, .many = {}};
   }
-  const py::array array = array_of(value, name, expected);
+  const py::array array = array_of(value, name, kWholeNumbers);
   const char kind = array.dtype().kind();
-  const bool empty_list = array.size() == 0 && !py::isinstance<py::array>(value);
+  const bool is_array = py::isinstance<py::array>(value);
+  const bool empty_list = array.size() == 0 && !is_array;
   if (kind != 'i' && kind != 'u' && !empty_list) {
-    refuse_type(name, expected, py::isinstance<py::array>(value) ? py::handle(array) : value);
+    if (!is_array && (kind == 'f' || kind == 'O')) {
+      refuse_too_large(value, name, least, most);
+    }
+    refuse_type(name, kWholeNumbers, is_array ? py::handle(array) : value);
   }
-  auto converted =
-      py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
+  if (kind == 'u') {
+    check_range(py::array_t<std::uint64_t, kPlain>::ensure(array), name, least, most);
+  }
+  const auto converted = py::array_t<std::int64_t, kPlain>::ensure(array);
+  check_range(converted, name, least, most);
   if (converted.ndim() == 0) {
     return Whole{.one = *converted.data(), .many = {}};
   }
   return Whole{.one = std::nullopt, .many = py::reinterpret_borrow<Integers>(converted)};
+}
+
+std::int64_t one_whole(py::handle value, const char* name, std::int64_t least, std::int64_t most) {
+  const bool is_number = PyIndex_Check(value.ptr()) != 0 && !is_truth_value(value);
+  const std::optional<Whole> whole = is_number ? whole_of(value, name, least, most) : std::nullopt;
+  if (!whole || !whole->one) {
+    refuse_type(name, fmt::format("a whole number from {} to {}", least, most), value);
+  }
+  return *whole->one;
 }
 
 void check_finite(const Floats& array, const char* name) {
@@ -258,7 +325,7 @@ RoundsRead read_rounds(const Limits& limits, py::handle user, py::handle arms, p
   const auto users = static_cast<std::int64_t>(limits.users);
   const PerArm users_read(user, "user", per_arm, per_round, users - 1);
   if (!users_read.given()) {
-    refuse_type("user", "a whole number or an array of whole numbers", user);
+    refuse_type("user", kWholeNumbers, user);
   }
   const PerArm items_read(items, "items", per_arm, {}, kMostItems);
   const PerArm offsets_read(offsets, "offsets", per_arm, {}, limits.features);
@@ -312,7 +379,7 @@ ArmsRead read_arms(const Limits& limits, py::handle user, py::handle arm, const 
   const auto most_users = static_cast<std::int64_t>(limits.users) - 1;
   const PerArm users_read(user, "user", shape, {}, most_users);
   if (!users_read.given()) {
-    refuse_type("user", "a whole number or an array of whole numbers", user);
+    refuse_type("user", kWholeNumbers, user);
   }
   const PerArm items_read(item, "item", shape, {}, kMostItems);
   const PerArm offsets_read(offset, "offset", shape, {}, limits.features);

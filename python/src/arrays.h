@@ -19,15 +19,20 @@ using Integers = py::array_t<std::int64_t, py::array::c_style>;
 using Shape = std::vector<py::ssize_t>;
 
 // Numbers as NumPy has them: an array of floats in a row is borrowed as it is, anything else that
-// holds real numbers is converted at once. Throws TypeError that names the argument.
+// holds real numbers is converted at once, whatever np.errstate says: what is too large for single
+// precision is infinite here. Throws TypeError that names the argument.
 Floats floats_of(py::handle value, const char* name, const std::string& expected);
 
-// One whole number, or an array of them; nothing for None.
+// One whole number, or an array of them; nothing for None. Throws TypeError, also for truth values,
+// and ValueError for numbers out of [least, most], which name the argument.
 struct Whole {
   std::optional<std::int64_t> one;
   Integers many;
 };
-std::optional<Whole> whole_of(py::handle value, const char* name);
+std::optional<Whole> whole_of(py::handle value, const char* name, std::int64_t least,
+                              std::int64_t most);
+// Exactly one.
+std::int64_t one_whole(py::handle value, const char* name, std::int64_t least, std::int64_t most);
 
 // "(10, 8)", as Python writes it.
 std::string shape_text(const py::array& array);

@@ -170,7 +170,9 @@ py::object Bandit::choose(py::handle user, py::handle arms, py::handle items, py
         return static_cast<std::int64_t>(highest(some));
       });
     }
-    waiting_.clear();
+    if (!chosen.empty()) {  // no rounds are no decisions: those before stay the last
+      waiting_.clear();
+    }
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       waiting_.push_back({rounds.rounds[i].id, ArmIndex{static_cast<std::uint32_t>(chosen[i])}});
       next_round_ = std::max<std::uint64_t>(next_round_, index(rounds.rounds[i].id) + 1);
@@ -248,40 +250,59 @@ py::object Bandit::cluster(py::handle user, py::handle arm, py::handle item, py:
   return all;
 }
 
-// Finds the decisions that feedback without rounds is about: those of the last choose, in their
-// order. Feedback beyond them is of rounds of its own.
-void Bandit::address(ArmsRead& read) {
-  if (read.has_rounds) {
-    for (RewardedArm& one : read.arms) {
-      const auto same = [&](const Decision& decision) { return decision.round == one.round; };
-      const auto known = std::ranges::find_if(waiting_, same);
-      if (known != waiting_.end() && !read.has_indices) {
-        one.arm.index = known->arm;
+// Finds the decisions that feedback is about; changes nothing. Without rounds they are those of the
+// last choose, in their order; feedback beyond them is of rounds of its own.
+void Bandit::address(ArmsRead& read) const {
+  if (!read.has_rounds) {
+    const bool known = read.arms.size() <= waiting_.size();
+    for (std::size_t i = 0; i < read.arms.size(); ++i) {
+      const Decision decision = known ? waiting_[i] : Decision{RoundId{next_round_ + i}, {}};
+      read.arms[i].round = decision.round;
+      if (!read.has_indices) {
+        read.arms[i].arm.index = decision.arm;
       }
-      if (known != waiting_.end()) {
-        waiting_.erase(known);
-      } else if (!read.has_indices) {
-        throw Error(ErrorKind::kUsage,
-                    fmt::format("index: expected the arm's place in round {}, which is not of the "
-                                "last decision, got None",
-                                index(one.round)));
-      }
-      next_round_ = std::max<std::uint64_t>(next_round_, index(one.round) + 1);
     }
     return;
   }
-  const bool known = read.arms.size() <= waiting_.size();
+  if (read.has_indices) {
+    return;
+  }
+  // A decision has one reward: in a batch it is gone for those that follow.
+  std::deque<Decision> left;
+  if (read.batch) {
+    left = waiting_;
+  }
   for (RewardedArm& one : read.arms) {
-    const Decision decision = known ? waiting_.front() : Decision{RoundId{next_round_}, {}};
-    one.round = decision.round;
-    if (!read.has_indices) {
-      one.arm.index = decision.arm;
+    const std::deque<Decision>& waiting = read.batch ? left : waiting_;
+    const auto found = std::ranges::find(waiting, one.round, &Decision::round);
+    if (found == waiting.end()) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("index: expected the arm's place in round {}, which is not of the "
+                              "last decision, got None",
+                              index(one.round)));
     }
-    if (known) {
-      waiting_.pop_front();
-    } else {
-      ++next_round_;
+    one.arm.index = found->arm;
+    if (read.batch) {
+      left.erase(found);
     }
+  }
+}
+
+// The decisions that feedback was about wait no longer.
+void Bandit::settle(const ArmsRead& read) {
+  if (read.has_rounds) {
+    for (const RewardedArm& one : read.arms) {
+      const auto found = std::ranges::find(waiting_, one.round, &Decision::round);
+      if (found != waiting_.end()) {
+        waiting_.erase(found);
+      }
+      next_round_ = std::max<std::uint64_t>(next_round_, index(one.round) + 1);
+    }
+  } else if (read.arms.size() <= waiting_.size()) {
+    waiting_.erase(waiting_.begin(),
+                   waiting_.begin() + static_cast<std::ptrdiff_t>(read.arms.size()));
+  } else {
+    next_round_ += read.arms.size();
   }
 }
 
@@ -294,8 +315,11 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
     address(read);
     if (!read.batch) {
       model_->policy->learn(read.arms[0].round, read.arms[0].arm, read.arms[0].reward);
-      return;
     }
+    settle(read);
+  }
+  if (!read.batch) {
+    return;
   }
   const std::span<const RewardedArm> all(read.arms);
   std::size_t refused = 0;
@@ -326,25 +350,16 @@ void Bandit::start(py::handle user, py::handle arm, py::handle reward, py::handl
   }
 }
 
-void Bandit::add_users(std::int64_t count) {
-  if (count < 1) {
-    refuse_value("count", "at least 1", std::to_string(count));
-  }
+void Bandit::add_users(py::handle count) {
+  const std::int64_t more = one_whole(count, "count", 1, NetworkPool::kMaxUsers);
   const Alone alone(mutex_);
-  model_->policy->add_users(static_cast<std::size_t>(count));
+  model_->policy->add_users(static_cast<std::size_t>(more));
   users_ = model_->policy->user_count();
 }
 
 UserId Bandit::known_user(py::handle user, const char* name) const {
-  const std::optional<Whole> whole = whole_of(user, name);
-  if (!whole || !whole->one) {
-    refuse_type(name, "a whole number", user);
-  }
   const auto most = static_cast<std::int64_t>(users()) - 1;
-  if (*whole->one < 0 || *whole->one > most) {
-    refuse_value(name, fmt::format("0 to {}", most), std::to_string(*whole->one));
-  }
-  return UserId{static_cast<std::uint32_t>(*whole->one)};
+  return UserId{static_cast<std::uint32_t>(one_whole(user, name, 0, most))};
 }
 
 bool Bandit::forget(py::handle user) {
@@ -538,17 +553,18 @@ std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes) {
   return bandit;
 }
 
-double Bandit::time_choose(py::handle user, py::handle arms, std::uint64_t rounds) {
+double Bandit::time_choose(py::handle user, py::handle arms, py::handle rounds) {
+  const std::int64_t count = one_whole(rounds, "rounds", 1, std::numeric_limits<int>::max());
   RoundsRead one = read(user, arms, py::none(), py::none(), py::none());
   const Alone alone(mutex_);
   number(one);
   const auto begin = std::chrono::steady_clock::now();
-  for (std::uint64_t i = 0; i < rounds; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     one.rounds[0].id = RoundId{next_round_++};
     model_->policy->choose(one.rounds[0]);
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
-         static_cast<double>(std::max<std::uint64_t>(rounds, 1));
+         static_cast<double>(count);
 }
 
 }  // namespace mcnb::python

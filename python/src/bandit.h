@@ -67,7 +67,7 @@ class Bandit {
   void learn(py::handle user, py::handle arm, py::handle reward, py::handle item, py::handle offset,
              py::handle round, py::handle index);
   void start(py::handle user, py::handle arm, py::handle reward, py::handle offset);
-  void add_users(std::int64_t count);
+  void add_users(py::handle count);
   bool forget(py::handle user);
   void reset();
 
@@ -84,7 +84,7 @@ class Bandit {
   StepCounts steps();
 
   // Mean seconds of `choose` without Python, over so many rounds like this one.
-  double time_choose(py::handle user, py::handle arms, std::uint64_t rounds);
+  double time_choose(py::handle user, py::handle arms, py::handle rounds);
 
   // For the runner: the policy, to be used by nobody else meanwhile.
   std::shared_ptr<Model> model() { return model_; }
@@ -103,7 +103,8 @@ class Bandit {
                   py::handle round);
   void number(RoundsRead& read) const;
   Scores all_scores(RoundsRead& read);
-  void address(ArmsRead& read);
+  void address(ArmsRead& read) const;
+  void settle(const ArmsRead& read);
   void write(StateWriter& writer);
   static std::unique_ptr<Bandit> read_state(StateReader& reader, std::size_t threads);
 

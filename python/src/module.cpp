@@ -2,6 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 #include "mcnb/base/error.h"
 #include "mcnb/numeric/kernels.h"
 #include "python/src/bandit.h"
@@ -34,10 +36,24 @@ void translate(std::exception_ptr failure) {
   }
 }
 
+// pybind11 reads arrays where NumPy has them. NumPy 2 has them otherwise, which it knows from 2.12
+// on.
+void check_numpy() {
+  const auto version = py::cast<std::string>(py::module_::import("numpy").attr("__version__"));
+  if (PYBIND11_VERSION_HEX < 0x020C0000 && std::stoi(version) >= 2) {
+    throw py::import_error("mcnb: expected NumPy 1, got NumPy " + version +
+                           ": this build of mcnb is made with pybind11 " +
+                           std::to_string(PYBIND11_VERSION_MAJOR) + "." +
+                           std::to_string(PYBIND11_VERSION_MINOR) +
+                           ", which cannot read the arrays of NumPy 2; 2.12 can");
+  }
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The engine of mcnb. Use the package mcnb, which is made of it.";
+  check_numpy();
   py::register_exception_translator(&translate);
   module.attr("__version__") = MCNB_VERSION;
   module.attr("simd_target") = kernels::simd_target();

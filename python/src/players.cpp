@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "mcnb/base/error.h"
 
@@ -38,7 +39,7 @@ py::object item_of(const Arm& arm) {
 
 }  // namespace
 
-py::tuple round_tuple(const Round& round) {
+py::tuple round_tuple(const Round& round, std::uint32_t features) {
   const std::size_t count = round.arms.size();
   const std::size_t length = count == 0 ? 0 : round.arms[0].features.values.size();
   py::array_t<std::int64_t> users(static_cast<py::ssize_t>(count));
@@ -46,7 +47,6 @@ py::tuple round_tuple(const Round& round) {
   py::array_t<std::int64_t> items(static_cast<py::ssize_t>(count));
   py::array_t<std::int64_t> offsets(static_cast<py::ssize_t>(count));
   bool has_items = false;
-  bool has_offsets = false;
   for (std::size_t i = 0; i < count; ++i) {
     const Arm& arm = round.arms[i];
     if (arm.features.values.size() != length) {
@@ -60,10 +60,9 @@ py::tuple round_tuple(const Round& round) {
     items.mutable_data()[i] = arm.item == kNoItem ? -1 : static_cast<std::int64_t>(arm.item);
     offsets.mutable_data()[i] = arm.features.offset;
     has_items = has_items || arm.item != kNoItem;
-    has_offsets = has_offsets || arm.features.offset != 0;
   }
   return py::make_tuple(index(round.id), users, arms, has_items ? py::object(items) : py::none(),
-                        has_offsets ? py::object(offsets) : py::none());
+                        length < features ? py::object(offsets) : py::none());
 }
 
 Held::~Held() {
@@ -71,8 +70,8 @@ Held::~Held() {
   object_ = {};
 }
 
-PythonPolicy::PythonPolicy(py::object policy, std::size_t users)
-    : policy_(std::move(policy)), users_(users) {}
+PythonPolicy::PythonPolicy(py::object policy, const PolicySetup& setup)
+    : policy_(std::move(policy)), users_(setup.users), features_(setup.inputs) {}
 
 void PythonPolicy::start(UserId user, const Sample& sample) {
   const py::gil_scoped_acquire acquire;
@@ -82,7 +81,8 @@ void PythonPolicy::start(UserId user, const Sample& sample) {
 
 ArmIndex PythonPolicy::choose(const Round& round) {
   const py::gil_scoped_acquire acquire;
-  const auto chosen = py::cast<std::uint32_t>(policy_.get().attr("_choose")(*round_tuple(round)));
+  const py::tuple seen = round_tuple(round, features_);
+  const auto chosen = py::cast<std::uint32_t>(policy_.get().attr("_choose")(*seen));
   if (chosen >= round.arms.size()) {
     refuse_value("choose", fmt::format("0 to {}", round.arms.size() - 1), std::to_string(chosen));
   }
@@ -95,8 +95,8 @@ std::vector<Score> PythonPolicy::scores(const Round&) {
 
 std::optional<std::vector<UserId>> PythonPolicy::cluster(const Arm& arm) {
   const py::gil_scoped_acquire acquire;
-  const py::object found =
-      policy_.get().attr("_cluster")(index(arm.user), copy_of(arm.features.values));
+  const py::object found = policy_.get().attr("_cluster")(
+      index(arm.user), copy_of(arm.features.values), arm.features.offset);
   return found.is_none() ? std::nullopt : std::optional(users_from(found));
 }
 
@@ -127,16 +127,16 @@ PythonEnvironment::PythonEnvironment(py::object environment)
     user_features_.assign(read.data(), read.data() + read.size());
     user_feature_count_ = static_cast<std::size_t>(read.shape(1));
   }
-  const auto start_arms = py::cast<Floats>(about["start_arms"]);
-  const auto start_users = py::cast<Integers>(about["start_users"]);
-  const auto start_rewards = py::cast<Floats>(about["start_rewards"]);
-  start_values_.assign(start_arms.data(), start_arms.data() + start_arms.size());
-  const auto length = static_cast<std::size_t>(start_arms.shape(1));
-  for (py::ssize_t i = 0; i < start_users.size(); ++i) {
-    const auto row = static_cast<std::size_t>(i) * length;
-    start_data_.push_back({UserId{static_cast<std::uint32_t>(start_users.data()[i])},
-                           {{std::span<const float>(start_values_).subspan(row, length), 0},
-                            start_rewards.data()[i]}});
+  const auto start = py::cast<std::vector<std::tuple<std::uint32_t, Floats, float, std::uint32_t>>>(
+      about["start_data"]);
+  for (const auto& [user, values, reward, offset] : start) {
+    start_values_.insert(start_values_.end(), values.data(), values.data() + values.size());
+  }
+  const float* next = start_values_.data();  // which stays where it is from here on
+  for (const auto& [user, values, reward, offset] : start) {
+    const std::span<const float> own(next, static_cast<std::size_t>(values.size()));
+    start_data_.push_back({UserId{user}, {{own, offset}, reward}});
+    next += values.size();
   }
 }
 

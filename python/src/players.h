@@ -29,7 +29,7 @@ class Held {
 // call; what it raises comes back as it is.
 class PythonPolicy final : public Policy {
  public:
-  PythonPolicy(py::object policy, std::size_t users);
+  PythonPolicy(py::object policy, const PolicySetup& setup);
 
   std::size_t user_count() const override { return users_; }
   void add_users(std::size_t count) override { users_ += count; }
@@ -45,6 +45,7 @@ class PythonPolicy final : public Policy {
  private:
   Held policy_;
   std::size_t users_;
+  std::uint32_t features_;
 };
 
 // The policy of a bandit that Python has made.
@@ -109,8 +110,8 @@ class PythonEnvironment final : public Environment {
   std::uint64_t next_id_ = 0;
 };
 
-// A round as Python sees it: (id, users, arms, items, offsets), all copies; items and offsets are
-// None where there are none.
-py::tuple round_tuple(const Round& round);
+// A round as Python sees it: (id, users, arms, items, offsets), all copies; items are None where
+// there are none, offsets where arms have all `features`.
+py::tuple round_tuple(const Round& round, std::uint32_t features);
 
 }  // namespace mcnb::python

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -19,6 +20,69 @@ namespace mcnb::python {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(50);  // for signals, and to show progress
+
+// Work on a thread of its own, while the calling one, which alone hears of signals, looks now and
+// then whether it shall stop. `stop(true)` asks the work to end early, where this goes out of scope
+// before; `stop(false)` follows when it has ended.
+class Background {
+ public:
+  Background(std::function<void()> work, std::function<void(bool)> stop)
+      : work_(std::move(work)), stop_(std::move(stop)), thread_([this] {
+          try {
+            work_();
+          } catch (...) {
+            failure_ = std::current_exception();
+          }
+          const std::lock_guard lock(mutex_);
+          ended_ = true;
+          wake_.notify_all();
+        }) {}
+  ~Background() {
+    if (thread_.joinable()) {
+      stop_(true);
+      join();
+      stop_(false);
+    }
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  // True when the work has ended. Throws what a signal's handler throws.
+  bool wait() {
+    bool ended = false;
+    {
+      const py::gil_scoped_release release;
+      std::unique_lock lock(mutex_);
+      ended = wake_.wait_for(lock, kLookEvery, [this] { return ended_; });
+    }
+    if (PyErr_CheckSignals() != 0) {
+      throw py::error_already_set();
+    }
+    return ended;
+  }
+
+  // Throws what the work has thrown.
+  void finish() {
+    join();
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+ private:
+  void join() {
+    const py::gil_scoped_release release;  // own policies may be waiting for it
+    thread_.join();
+  }
+
+  std::function<void()> work_;
+  std::function<void(bool)> stop_;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ended_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
 
 // An environment of the library by name, for any number of seeds; its data is read once.
 class NamedEnvironment {
@@ -34,6 +98,9 @@ class NamedEnvironment {
 
   const EnvironmentSpec& spec() const { return spec_; }
 
+  // Whether readings of its data shall end early, those of other threads, too.
+  void stop_reading(bool wanted) const { spec_.data->stop(wanted); }
+
  private:
   EnvironmentSpec spec_;
 };
@@ -41,8 +108,13 @@ class NamedEnvironment {
 // One world of a named environment, to walk through.
 class World {
  public:
-  World(const NamedEnvironment& environment, std::uint64_t seed)
-      : environment_(make_environment(environment.spec(), seed)) {}
+  World(const NamedEnvironment& environment, std::uint64_t seed) {
+    Background making([&] { environment_ = make_environment(environment.spec(), seed); },
+                      [&](bool wanted) { environment.stop_reading(wanted); });
+    while (!making.wait()) {
+    }
+    making.finish();
+  }
 
   const Environment& get() const { return *environment_; }
 
@@ -58,20 +130,20 @@ class World {
       expected.mutable_data()[index(arm.index)] = environment_->expected_reward(arm.index);
     }
     last_arms_ = round.arms.size();
-    return py::reinterpret_steal<py::tuple>(
-        PySequence_Concat(round_tuple(round).ptr(), py::make_tuple(rewards, expected).ptr()));
+    return py::reinterpret_steal<py::tuple>(PySequence_Concat(
+        round_tuple(round, environment_->inputs()).ptr(), py::make_tuple(rewards, expected).ptr()));
   }
 
-  py::object true_cluster(std::size_t arm) const {
+  py::object true_cluster(py::handle arm) const {
     if (!environment_->knows_clusters()) {
       return py::none();
     }
-    if (arm >= last_arms_) {
-      refuse_value("arm", fmt::format("an arm of the last round, which has {}", last_arms_),
-                   std::to_string(arm));
+    if (last_arms_ == 0) {
+      refuse_value("arm", "one of the last round; next_round comes first", "none");
     }
+    const std::int64_t place = one_whole(arm, "arm", 0, static_cast<std::int64_t>(last_arms_) - 1);
     const std::vector<UserId> users =
-        environment_->true_cluster(ArmIndex{static_cast<std::uint32_t>(arm)});
+        environment_->true_cluster(ArmIndex{static_cast<std::uint32_t>(place)});
     py::array_t<std::int64_t> ids(static_cast<py::ssize_t>(users.size()));
     std::ranges::transform(users, ids.mutable_data(),
                            [](UserId user) { return static_cast<std::int64_t>(user); });
@@ -139,7 +211,7 @@ std::unique_ptr<Policy> policy_of(const Contestant& contestant, const PolicySetu
   const py::object made = contestant.make(setup.inputs, setup.users, setup.seed,
                                           user_features_of(environment), setup.block_length);
   if (!py::isinstance<Bandit>(made)) {
-    return std::make_unique<PythonPolicy>(made, setup.users);
+    return std::make_unique<PythonPolicy>(made, setup);
   }
   auto& bandit = py::cast<Bandit&>(made);
   if (bandit.setup().features != setup.inputs || bandit.users() != setup.users) {
@@ -225,60 +297,6 @@ py::dict result_dict(const CellResult& result) {
   return all;
 }
 
-// Runs on a thread of its own, while the calling one, which alone hears of signals, looks now and
-// then whether it shall stop. Ends the run when it goes out of scope.
-class Background {
- public:
-  explicit Background(Run& run)
-      : run_(run), thread_([this] {
-          try {
-            results_ = run_all(run_);
-          } catch (...) {
-            failure_ = std::current_exception();
-          }
-          const std::lock_guard lock(mutex_);
-          ended_ = true;
-          wake_.notify_all();
-        }) {}
-  ~Background() {
-    run_.control.stop = true;
-    join();
-  }
-  Background(const Background&) = delete;
-  Background& operator=(const Background&) = delete;
-
-  // True when the run has ended.
-  bool wait() {
-    const py::gil_scoped_release release;
-    std::unique_lock lock(mutex_);
-    return wake_.wait_for(lock, kLookEvery, [this] { return ended_; });
-  }
-
-  std::vector<std::optional<CellResult>> results() {
-    join();
-    if (failure_) {
-      std::rethrow_exception(failure_);
-    }
-    return std::move(results_);
-  }
-
- private:
-  void join() {
-    const py::gil_scoped_release release;  // own policies may be waiting for it
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-
-  Run& run_;
-  std::vector<std::optional<CellResult>> results_;
-  std::exception_ptr failure_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;
-  std::thread thread_;  // last: it uses all of the above
-};
-
 // `progress(rounds done, rounds in all, runs done, runs in all)`, or None.
 py::list run(const py::object& environment, const py::list& policies, std::uint64_t rounds,
              const std::vector<std::uint64_t>& seeds, std::size_t threads,
@@ -309,20 +327,25 @@ py::list run(const py::object& environment, const py::list& policies, std::uint6
   }
 
   const std::size_t cells = run.contestants.size() * seeds.size();
-  Background background(run);
+  std::vector<std::optional<CellResult>> results;
+  Background background([&] { results = run_all(run); },
+                        [&](bool wanted) {
+                          run.control.stop = true;
+                          if (run.named != nullptr) {
+                            run.named->stop_reading(wanted);
+                          }
+                        });
   bool ended = false;
   do {
     ended = background.wait();
-    if (PyErr_CheckSignals() != 0) {
-      throw py::error_already_set();
-    }
     if (!progress.is_none()) {
       progress(run.control.rounds_done.load(), rounds * cells, run.cells_done.load(), cells);
     }
   } while (!ended);
 
+  background.finish();
   py::list all;
-  for (const std::optional<CellResult>& result : background.results()) {
+  for (const std::optional<CellResult>& result : results) {
     all.append(result_dict(*result));
   }
   return all;
@@ -377,7 +400,7 @@ void bind_runs(py::module_& module) {
 
   py::class_<World>(module, "World")
       .def(py::init<const NamedEnvironment&, std::uint64_t>(), py::arg("environment"),
-           py::arg("seed"), py::call_guard<py::gil_scoped_release>())
+           py::arg("seed"))
       .def_property_readonly("users", [](const World& w) { return w.get().user_count(); })
       .def_property_readonly("features", [](const World& w) { return w.get().inputs(); })
       .def_property_readonly("block", [](const World& w) { return w.get().block_length(); })

@@ -80,3 +80,13 @@ def run_script(text, **more):
 def unit_rows(seed, *shape):
     made = np.random.default_rng(seed).normal(size=shape)
     return (made / np.linalg.norm(made, axis=-1, keepdims=True)).astype(np.float32)
+
+
+SMALL = {"users": 12, "features": 5, "items": 60}  # of the synthetic world
+
+
+def samples_file(folder):
+    """Labelled samples: two classes, with a block of two features each."""
+    path = folder / "samples.csv"
+    path.write_text("".join(f"{label + 1},{i},{label}\n" for label in (0, 1) for i in range(5)))
+    return path

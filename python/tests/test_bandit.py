@@ -81,6 +81,42 @@ def test_arrays_of_any_kind_mean_the_same(bandit):
     assert np.array_equal(bandit.scores(0, whole), bandit.scores(0, whole.astype(np.float32)))
 
 
+def unaligned(array):
+    """The same numbers, one byte beside where the processor wants them."""
+    memory = np.empty(array.nbytes + 1, np.uint8)
+    view = memory[1:].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    assert not view.flags.aligned
+    return view
+
+
+@pytest.mark.parametrize("form", [
+    unaligned, lambda a: a.astype(a.dtype.newbyteorder(">")), np.asfortranarray,
+    lambda a: np.repeat(a, 2, axis=-1)[..., ::2], lambda a: np.flip(np.flip(a).copy()),
+    lambda a: unaligned(a.astype(a.dtype.newbyteorder(">"))),
+    lambda a: np.lib.stride_tricks.as_strided(a, a.shape, a.strides, writeable=False),
+], ids=["unaligned", "big-endian", "columns", "every other", "backwards", "both", "read-only"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_numbers_are_the_same_wherever_they_lie(bandit, form, wide):
+    real, whole = (np.float64, np.int64) if wide else (np.float32, np.int32)
+    arms, batch = unit_rows(9, 4, 6), unit_rows(10, 3, 4, 6)
+    users, items = np.array([2, 0, 1, 4]), np.array([7, 8, 9, 7])
+    other = bandit.copy()
+    expected = bandit.scores(users, arms, items=items)
+    assert np.array_equal(bandit.scores(form(users.astype(whole)), form(arms.astype(real)),
+                                        items=form(items.astype(whole))), expected)
+    assert np.array_equal(bandit.choose(form(users[:3].astype(whole)), form(batch.astype(real))),
+                          other.choose(users[:3], batch))
+    rewards = np.array([1, 0, 0.5])
+    bandit.learn(form(users[:3].astype(whole)), form(arms[:3].astype(real)),
+                 form(rewards.astype(real)))
+    other.learn(users[:3], arms[:3], rewards)
+    own = bandit.parameters(2)
+    bandit.set_parameters(3, [form(weights.astype(real)) for weights in own])
+    other.set_parameters(3, own)
+    assert bandit.to_bytes() == other.to_bytes()
+
+
 def test_single_precision_arms_are_used_where_they_lie():
     """Feature memory is borrowed: arms of two hundred megabytes cost next to nothing more."""
     import resource
@@ -218,6 +254,40 @@ def test_copies_are_their_own(bandit):
     assert type(named.copy()) is Named and named.copy().label == "mine"
 
 
+def test_feedback_of_unknown_rounds_changes_nothing():
+    bandit = mcnb.Bandit("linucb", features=6, users=3)
+    arms = unit_rows(1, 3, 4, 6)
+    bandit.choose([0, 1, 2], arms)  # rounds 0, 1 and 2
+    before = bandit.to_bytes()
+    for rounds in ([0, 7], [7, 0], [0, 0], [1, 2, 0, 1]):
+        with pytest.raises(ValueError, match="index: expected the arm's place in round [701],"):
+            bandit.learn(0, unit_rows(2, len(rounds), 6), np.ones(len(rounds)), round=rounds)
+        assert bandit.to_bytes() == before, f"after rounds {rounds}"
+    bandit.learn(0, unit_rows(2, 2, 6), [1, 0], round=[2, 0])
+    bandit.learn(1, unit_rows(2, 6), 1)  # of round 1, which alone is left
+    with pytest.raises(ValueError, match="round 1"):
+        bandit.learn(1, unit_rows(2, 6), 1, round=1)
+
+
+def test_a_reward_that_the_policy_refuses_leaves_its_decision_waiting():
+    bandit = mcnb.Bandit("mcnb", features=6, users=3, eta_1=1000)
+    bandit.choose(0, unit_rows(1, 2, 4, 6))
+    bandit.learn(0, np.full(6, 1e6), 1e6)  # of the first round; its network is large from now on
+    for _ in range(2):  # the second finds the decision as the first did
+        with pytest.raises(ValueError, match="finite numbers"):
+            bandit.learn(0, np.full(6, 1e6), 1e6, round=bandit.last_round)
+
+
+def test_an_empty_batch_of_rounds_leaves_decisions_waiting():
+    bandit = mcnb.Bandit("linucb", features=6, users=3)
+    arms = unit_rows(1, 4, 6)
+    chosen = bandit.choose(0, arms)
+    before = bandit.to_bytes()
+    assert bandit.choose([], np.zeros((0, 4, 6), np.float32)).shape == (0,)
+    assert bandit.to_bytes() == before
+    bandit.learn(0, arms[chosen], 1, round=bandit.last_round)
+
+
 def test_an_empty_batch_is_nothing(bandit):
     before = bandit.to_bytes()
     assert bandit.predict([], np.zeros((0, 4, 6), np.float32)).shape == (0,)
@@ -278,7 +348,9 @@ MANY_ARMS, MANY_ROUNDS, LONG_ROUND = (unit_rows(1, 3000, 6), unit_rows(1, 3000, 
     lambda b: b.cluster(NOBODY, MANY_ARMS),
     lambda b: b.add_users(1_000_000),
     lambda b: mcnb.run("synthetic", "mcnb", rounds=300, seeds=1),
-], ids=["learn", "scores", "expectations", "choose", "long round", "cluster", "add_users", "run"])
+    lambda b: mcnb.environments.synthetic(items=200_000)(1),
+], ids=["learn", "scores", "expectations", "choose", "long round", "cluster", "add_users", "run",
+        "world"])
 def test_other_threads_run_while_it_computes(bandit, call):
     # A busy machine may wake the other thread too late; again, then.
     assert any(is_seen_at_work(lambda: call(bandit)) for _ in range(10))
@@ -291,7 +363,7 @@ def test_calls_that_keep_the_gil_would_be_found():
 def test_signals_are_heard_while_a_batch_is_learned():
     import signal
 
-    bandit = mcnb.Bandit("kernelucb", features=6, history_limit=200)
+    bandit = mcnb.Bandit("mcnb", features=6)  # which would learn for half a minute
     arms = unit_rows(1, 300_000, 6)
     calls = []
 
@@ -305,6 +377,7 @@ def test_signals_are_heard_while_a_batch_is_learned():
         with pytest.raises(KeyboardInterrupt):
             bandit.learn(0, arms, np.ones(len(arms)))
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert len(calls) == 1
 

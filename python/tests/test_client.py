@@ -1,10 +1,13 @@
 """mcnb.Client against the real `mcnb serve`."""
 
+import contextlib
+import os
 import re
 import socket
 import ssl
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ class Interrupted:
         self.losses = losses
         self.answer = answer
         self.requests = []
+        self.connections = 0
         self._port = port
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
@@ -32,18 +36,22 @@ class Interrupted:
                 inner = self._socket.accept()[0]
             except OSError:
                 return
-            with inner:
-                while request := self._read(inner):
-                    self.requests.append(request)
-                    with socket.create_connection(("127.0.0.1", self._port)) as outer:
-                        outer.sendall(request)
-                        answer = self._read(outer)
-                    if self.losses > 0:
-                        self.losses -= 1
-                        if self.answer is None:
-                            break
-                        answer = self.answer
-                    inner.sendall(answer)
+            self.connections += 1
+            threading.Thread(target=self._pass_on, args=(inner,), daemon=True).start()
+
+    def _pass_on(self, inner):
+        with inner:
+            while request := self._read(inner):
+                self.requests.append(request)
+                with socket.create_connection(("127.0.0.1", self._port)) as outer:
+                    outer.sendall(request)
+                    answer = self._read(outer)
+                if self.losses > 0:
+                    self.losses -= 1
+                    if self.answer is None:
+                        break
+                    answer = self.answer
+                inner.sendall(answer)
 
     @staticmethod
     def _read(connection):
@@ -61,6 +69,7 @@ class Interrupted:
         return head + b"\r\n\r\n" + body
 
     def close(self):
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._socket.close()
 
 
@@ -158,10 +167,163 @@ def test_silence_ends_in_a_time_out():
         client.rank("ann", ACTIONS)
     with pytest.raises(ValueError, match="url"):
         mcnb.Client("localhost:8080")
-    with pytest.raises(ValueError, match="timeout"):
-        mcnb.Client(timeout=0)
+    for name in ("timeout", "connect_timeout", "total_timeout"):
+        for seconds in (0, -1, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match=f"^{name}: expected more than 0 seconds, got"):
+                mcnb.Client(**{name: seconds})
     with pytest.raises(ValueError, match="retries"):
         mcnb.Client(retries=-1)
+
+
+@contextlib.contextmanager
+def answering(pieces, pause=0.0, connections=None):
+    """A service that sends the pieces of an answer, with pauses between them, to every request. The
+    real one never does such things."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def talk(inner):
+        with inner, contextlib.suppress(OSError):
+            while Interrupted._read(inner):
+                for piece in pieces:
+                    time.sleep(pause)
+                    inner.sendall(piece)
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                inner = listening.accept()[0]
+                if connections is not None:
+                    connections.append(inner)
+                threading.Thread(target=talk, args=(inner,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    with listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def http_answer(body, status=b"200 OK", more=b""):
+    return b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status, more, len(body), body)
+
+
+@pytest.mark.parametrize("whole", [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b" " * 100,
+    b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % i for i in range(90)),
+], ids=["body", "head"])
+def test_an_answer_that_comes_drop_by_drop_ends_in_a_time_out(whole):
+    """Every byte comes in time; all of them together would take ten times as long."""
+    drops = [bytes([byte]) for byte in whole]
+    with answering(drops, pause=0.02) as url:
+        client = mcnb.Client(url, timeout=0.2, retries=0)
+        with pytest.raises(TimeoutError, match="1 tries"):
+            client.models()
+
+
+def test_a_call_with_all_its_tries_has_an_end():
+    busy = http_answer(b'{"error": {"code": "overloaded", "message": "later"}}',
+                       b"503 Service Unavailable")
+    waiting = http_answer(b'{"error": {"code": "overloaded", "message": "later"}}',
+                          b"503 Service Unavailable", b"Retry-After: 9\r\n")
+    with answering([busy]) as url:  # a pause of half a second at least does not fit
+        client = mcnb.Client(url, retries=1000, backoff=1, total_timeout=0.3)
+        with pytest.raises(mcnb.ServiceError, match="503 overloaded"):
+            client.models()
+    with answering([waiting]) as url:
+        client = mcnb.Client(url, retries=1000, backoff=0.001, total_timeout=5)
+        with pytest.raises(mcnb.ServiceError, match="503 overloaded"):
+            client.models()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = mcnb.Client(url, timeout=60, retries=1000, backoff=0.001, total_timeout=0.2)
+        with pytest.raises(TimeoutError, match="1 tries"):  # which had 0.2 of its 60 seconds
+            client.models()
+    assert mcnb.Client(timeout=2, retries=4).total_timeout == 10
+    assert mcnb.Client(timeout=2).connect_timeout == 2
+    assert mcnb.Client().connect_timeout == 3
+    other = mcnb.Client(timeout=2, total_timeout=3, connect_timeout=1).of("other")
+    assert (other.timeout, other.total_timeout, other.connect_timeout) == (2, 3, 1)
+
+
+def test_a_service_that_cannot_be_reached_has_its_own_time_out():
+    """A full queue of connections lets no other in, and sends nobody away."""
+    with socket.socket() as full, contextlib.ExitStack() as queue:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(2):
+            one = queue.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        client = mcnb.Client(url, timeout=3600, connect_timeout=0.1, retries=0)
+        with pytest.raises(TimeoutError, match="1 tries"):
+            client.models()
+
+
+def test_an_answer_about_another_event_is_refused():
+    body = (b'{"eventId": "other", "rewardActionId": "tea", "modelVersion": 0,'
+            b' "ranking": [{"id": "tea", "probability": 1.0}]}')
+    connections = []
+    with answering([http_answer(body)], connections=connections) as url:
+        client = mcnb.Client(url)
+        assert client.rank("ann", ACTIONS, event_id="other").action == "tea"
+        for call in (lambda: client.rank("ann", ACTIONS, event_id="mine"),
+                     lambda: client.event("mine")):
+            with pytest.raises(ConnectionError, match="event 'mine', got one about 'other'"):
+                call()
+    assert len(connections) == 2, "what came is not trusted any longer"
+
+
+def test_a_connection_that_the_service_ends_is_made_anew():
+    connections = []
+    last = http_answer(b'{"models": []}', more=b"Connection: close\r\n")
+    with answering([last], connections=connections) as url:
+        client = mcnb.Client(url, retries=0)
+        assert client.models() == [] and client.models() == []
+    assert len(connections) == 2
+
+
+def test_a_child_process_has_connections_of_its_own(serving):
+    between = Interrupted(serving().port, losses=0)
+    client = mcnb.Client(between.url, retries=0)
+    client.rank("ann", ACTIONS)
+    client.rank("ann", ACTIONS)
+    assert between.connections == 1
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            client.rank("bob", ACTIONS)
+            client.close()
+            os.write(write, b"served")
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as told:
+        assert told.read() == b"served"
+    os.waitpid(child, 0)
+    assert between.connections == 2
+    client.rank("ann", ACTIONS)
+    assert between.connections == 2, "the parent's connection lives on"
+    between.close()
+
+
+def test_a_model_is_not_made_twice(serving):
+    server = serving()
+    between = Interrupted(server.port, losses=1)
+    client = mcnb.Client(between.url, backoff=0.001)
+    with pytest.raises(ConnectionError, match="1 tries; whether it was done is not known"):
+        client.create_model("shop", dimension=3)
+    assert len(between.requests) == 1
+    assert [model["name"] for model in client.models()] == ["default", "shop"]
+    between.answer = http_answer(b'{"error": {"code": "overloaded", "message": "come later"}}',
+                                 b"503 Service Unavailable")
+    between.losses = 1
+    with pytest.raises(mcnb.ServiceError, match="409 model_exists"):
+        client.create_model("shop")
+    assert between.losses == 0, "a service that was busy is asked again"
+    between.close()
+    with pytest.raises(ConnectionError, match="4 tries$"):  # it got none of them
+        client.create_model("other")
 
 
 def test_a_server_that_comes_back_is_found_again(serving):

@@ -32,7 +32,17 @@ def bandit():
     (0, None, {}, TypeError, "arms: expected numbers .*, got NoneType"),
     (3, ARMS, {}, ValueError, "user: expected 0 to 2, got 3"),
     (-1, ARMS, {}, ValueError, "user: expected 0 to 2, got -1"),
-    (2**70, ARMS, {}, ValueError, "index-sized"),
+    (2**64, ARMS, {}, ValueError, "user: expected 0 to 2, got 18446744073709551616"),
+    (-2**70, ARMS, {}, ValueError, "user: expected 0 to 2, got -1180591620717411303424"),
+    (np.uint64(2**63), ARMS, {}, ValueError, "user: expected 0 to 2, got 9223372036854775808"),
+    (np.array([0, 1, 2, 2**63], np.uint64), ARMS, {}, ValueError,
+     r"user: expected 0 to 2, got 9223372036854775808 at \[3\]"),
+    ([0, 0, 0, 2**63], ARMS, {}, ValueError, "user: expected 0 to 2, got 9223372036854775808"),
+    ([0, 0, 0, 2**64], ARMS, {}, ValueError, "user: expected 0 to 2, got 18446744073709551616"),
+    (True, ARMS, {}, TypeError, "user: expected a whole number .*, got bool"),
+    (np.True_, ARMS, {}, TypeError, "user: expected a whole number .*, got bool"),
+    (np.array(True), ARMS, {}, TypeError, "user: .*, got an array of bool"),
+    ([True, False, True, True], ARMS, {}, TypeError, "user: expected a whole number .*, got list"),
     ([0, 1, 2, 3], ARMS, {}, ValueError, r"user: expected 0 to 2, got 3 at \[3\]"),
     ([0, 1], ARMS, {}, ValueError,
      r"user: expected a whole number or an array of shape \(4,\), got shape \(2,\)"),
@@ -49,6 +59,7 @@ def bandit():
      "offsets: expected at most 2, as a block of 4 has to end within 6 features, got 3"),
     (0, ARMS, {"round": -1}, ValueError, "round: expected 0 to .*, got -1"),
     (0, ARMS, {"round": "x"}, TypeError, "round: expected a whole number"),
+    (0, ARMS, {"round": 2**64}, ValueError, "round: expected 0 to .*, got 18446744073709551616"),
 ])
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_rounds_that_are_none(bandit, user, arms, more, kind, text):
@@ -112,6 +123,90 @@ def test_bandits_that_cannot_be(arguments, kind, text):
         mcnb.Bandit(**{"policy": "mcnb", "features": 6, "users": 3, **arguments})
 
 
+@pytest.mark.parametrize("seed", [2**63, 2**64, 2**100])
+def test_seeds_have_63_bits(seed):
+    text = f"expected a whole number up to {2**63 - 1}, got {seed}"
+    for call in (lambda: mcnb.Bandit("mcnb", features=6, seed=seed),
+                 lambda: mcnb.environments.synthetic(seed=seed),
+                 lambda: mcnb.environments.synthetic()(seed)):
+        with pytest.raises(ValueError, match="^seed: " + text):
+            call()
+    with pytest.raises(ValueError, match="^seeds: " + text):
+        mcnb.run("synthetic", "random", 1, [seed])
+    assert mcnb.Bandit("mcnb", features=6, seed=2**63 - 1).seed == 2**63 - 1
+
+
+@pytest.mark.parametrize("given, kind, text", [
+    (1.5, TypeError, "expected a whole number .*, got float"),
+    ("two", TypeError, "expected a whole number .*, got str"),
+    (True, TypeError, "expected a whole number .*, got bool"),
+    (np.False_, TypeError, "expected a whole number .*, got bool"),
+    (None, TypeError, "expected a whole number .*, got NoneType"),
+    ([1], TypeError, "expected a whole number .*, got list"),
+    (np.array([1]), TypeError, "expected a whole number .*, got an array of int64"),
+    (-1, ValueError, "expected .* to .*, got -1"),
+    (2**64, ValueError, "expected .* to .*, got 18446744073709551616"),
+])
+def test_one_whole_number_is_one(bandit, given, kind, text):
+    before = bandit.to_bytes()
+    for name, call in (("count", bandit.add_users), ("user", bandit.forget)):
+        with pytest.raises(kind, match=f"^{name}: {text}"):
+            call(given)
+    assert bandit.to_bytes() == before
+    if kind is TypeError:
+        for name in ("features", "users", "seed", "threads", "block"):
+            with pytest.raises(TypeError, match=f"^{name}: expected a whole number, got"):
+                mcnb.Bandit("mcnb", **{"features": 6, name: given})
+
+
+def test_paths_that_are_none(bandit, tmp_path):
+    missing = tmp_path / "nothing"
+    with pytest.raises(FileNotFoundError) as refusal:
+        mcnb.Bandit.load(missing)
+    assert refusal.value.filename == str(missing) and str(missing) in str(refusal.value)
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        mcnb.Bandit.load(tmp_path)
+    with pytest.raises(OSError, match="nothing/below"):
+        bandit.save(missing / "below")
+    for call in (mcnb.Bandit.load, bandit.save):
+        with pytest.raises(TypeError, match="^path: expected a path, got int"):
+            call(3)
+        with pytest.raises(ValueError, match="^path: expected a path, got 'a.x00b'"):
+            call("a\0b")
+        with pytest.raises(ValueError, match="^path: expected a path, got ''"):
+            call("")
+    bandit.save(bytes(tmp_path / "state"))
+    assert mcnb.Bandit.load(bytes(tmp_path / "state")).to_bytes() == bandit.to_bytes()
+
+
+@pytest.mark.parametrize("large", [np.full((4, 6), 1e300), np.full((4, 6), -1e39).tolist(),
+                                   np.full((4, 6), np.longdouble(1e300))])
+def test_what_single_precision_cannot_hold_is_refused_whatever_numpy_does(bandit, large):
+    before = bandit.to_bytes()
+    for mood in ("ignore", "raise"):
+        with np.errstate(all=mood):
+            for call in (bandit.choose, bandit.scores):
+                with pytest.raises(ValueError, match=r"^arms: expected finite .* at \[0, 0\]"):
+                    call(0, large)
+            for call in (bandit.learn, bandit.start):
+                with pytest.raises(ValueError, match=r"^arm: expected finite .* at \[0\]"):
+                    call(0, large[0], 1)
+                with pytest.raises(ValueError, match="^reward: expected a number from .*inf"):
+                    call(0, ARMS[0], 1e300)
+            with pytest.raises(ValueError, match="^user_features: expected finite"):
+                mcnb.Bandit("neuau", features=6, users=4, user_features=large)
+            own = bandit.parameters(1)
+            with pytest.raises(ValueError, match=r"^values\[1\]: expected finite"):
+                bandit.set_parameters(1, [own[0], np.full(own[1].shape, 1e300)])
+    assert bandit.to_bytes() == before
+
+
+def test_what_single_precision_takes_for_zero_is_zero(bandit):
+    with np.errstate(all="raise"):
+        tiny = bandit.scores(0, np.full((4, 6), 1e-300))
+    assert np.array_equal(tiny, bandit.scores(0, np.zeros((4, 6))))
+
+
 def test_features_have_to_be_told():
     with pytest.raises(TypeError, match="features"):
         mcnb.Bandit("mcnb")
@@ -131,6 +226,10 @@ def test_parameters_that_are_none(bandit):
             bandit.set_parameters(who, values)
     with pytest.raises(TypeError, match="who: expected a whole number .*, got float"):
         bandit.parameters(1.5)
+    with pytest.raises(TypeError, match="who: expected a whole number .*, got bool"):
+        bandit.set_parameters(True, own)
+    with pytest.raises(ValueError, match="who: expected 0 to 2, got 18446744073709551616"):
+        bandit.parameters(2**64)
     with pytest.raises(ValueError, match="policy linucb: it shows no parameters"):
         mcnb.Bandit("linucb", features=6).parameters("meta")
 

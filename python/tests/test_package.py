@@ -3,16 +3,22 @@
 import ast
 import inspect
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import mcnb
-from conftest import ROOT
-from mcnb import _core
+from conftest import ROOT, run_script
+from mcnb import _core, bench
+
+
+STUBS = ROOT / "python" / "mcnb" / "_core.pyi"
 
 
 def stub_names(node):
@@ -20,7 +26,7 @@ def stub_names(node):
 
 
 def test_stubs_name_exactly_what_the_module_has():
-    tree = ast.parse((ROOT / "python" / "mcnb" / "_core.pyi").read_text())
+    tree = ast.parse(STUBS.read_text())
     public = {name for name in dir(_core) if not name.startswith("__")}
     declared = stub_names(tree) | {
         child.target.id for child in tree.body if isinstance(child, ast.AnnAssign)}
@@ -32,20 +38,83 @@ def test_stubs_name_exactly_what_the_module_has():
             assert stub_names(node) - {"__init__"} == members, node.name
 
 
-def test_stubs_name_the_arguments_of_the_module():
-    tree = ast.parse((ROOT / "python" / "mcnb" / "_core.pyi").read_text())
+def stub_arguments(function):
+    """The names in order, with "*" where those begin that have to be named, and "=" behind those
+    that may be left out."""
+    given = function.args
+    optional = [False] * (len(given.args) - len(given.defaults)) + [True] * len(given.defaults)
+    names = [a.arg + "=" * o for a, o in zip(given.args, optional)]
+    if given.kwonlyargs:
+        names += ["*"] + [a.arg + "=" * (default is not None)
+                          for a, default in zip(given.kwonlyargs, given.kw_defaults)]
+    return names
+
+
+def real_arguments(signature):
+    """The same, of "choose(self: Bandit, user: handle, *, items: handle = None) -> object"."""
+    inside = re.match(r"(?:\d+\. )?\w+\((.*)\) -> ", signature)[1]
+    inside = re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", inside))  # of types
+    return [part.split(":")[0] + "=" * (" = " in part) for part in inside.split(", ") if part]
+
+
+def test_stubs_have_exactly_the_arguments_of_the_module():
+    tree = ast.parse(STUBS.read_text())
+    declared, real = {}, {}
     for node in tree.body:
         for function in node.body if isinstance(node, ast.ClassDef) else [node]:
-            if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
+            if not isinstance(function, ast.FunctionDef):
                 continue
             owner = getattr(_core, node.name) if isinstance(node, ast.ClassDef) else _core
-            real = getattr(owner, function.name)
-            if isinstance(real, property):
+            thing = getattr(owner, function.name)
+            name = f"{node.name}.{function.name}"
+            if isinstance(thing, property):
+                assert stub_arguments(function) == ["self"], name
                 continue
-            declared = [a.arg for a in function.args.args + function.args.kwonlyargs]
-            signature = real.__doc__.splitlines()[0]
-            for name in declared:
-                assert f"{name}:" in signature, f"{function.name}: {name} is not in {signature}"
+            declared.setdefault(name, []).append(stub_arguments(function))
+            lines = thing.__doc__.splitlines()
+            overloads = [line for line in lines if re.match(r"\d+\. \w+\(", line)]
+            real[name] = [real_arguments(line) for line in overloads or lines[:1]]
+    assert declared == real
+    assert ["self", "*", "path", "threads"] in real["Bandit.__init__"]
+    assert real["Bandit.learn"] == [["self", "user", "arm", "reward", "*", "item=", "offset=",
+                                     "round=", "index="]]
+
+
+def test_stubs_say_what_is_a_property():
+    tree = ast.parse(STUBS.read_text())
+    for node in tree.body:
+        for function in node.body if isinstance(node, ast.ClassDef) else []:
+            marked = any(getattr(one, "id", "") == "property" for one in function.decorator_list)
+            real = isinstance(vars(getattr(_core, node.name)).get(function.name), property)
+            assert marked == real, f"{node.name}.{function.name}"
+
+
+def test_numpy_2_is_refused_where_the_module_cannot_read_its_arrays():
+    """pybind11 before 2.12, as Debian 12 has it, takes the arrays of NumPy 2 for something else."""
+    done = run_script("import numpy; numpy.__version__ = '2.1.0'; import mcnb")
+    header = Path("/usr/include/pybind11/detail/common.h").read_text()
+    major, minor = (int(re.search(rf"#define PYBIND11_VERSION_{part} (\d+)", header)[1])
+                    for part in ("MAJOR", "MINOR"))
+    if (major, minor) < (2, 12):
+        assert "ImportError: mcnb: expected NumPy 1, got NumPy 2.1.0" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_benchmark_of_calls_says_what_it_should(capsys):
+    status = bench.main(["--users", "2", "--features", "3", "--arms", "4", "--calls", "3",
+                         "--repeats", "2", "--policies", "linucb,random"])
+    head, columns, *rows, verdict = capsys.readouterr().out.splitlines()
+    assert head == "choose, 2 users, 4 arms of 3 numbers; microseconds a call"
+    assert columns.split() == ["policy", "C++", "float32", "float64", "list", "limit"]
+    assert [row.split()[0] for row in rows] == ["linucb", "random"]
+    over = False
+    for row in rows:
+        inside, single, double, listed, limit = (float(number) for number in row.split()[1:])
+        assert min(inside, single, double, listed) > 0
+        assert limit == pytest.approx(2 * inside + 5, abs=0.03)
+        over = over or single > limit
+    assert verdict.endswith("exceeded" if over else "kept") and status == (1 if over else 0)
 
 
 def test_everything_public_has_a_docstring():
@@ -110,18 +179,39 @@ def test_pip_installs_it_where_the_systems_packages_are_seen(build_folder, tmp_p
     assert f"Version: {mcnb.__version__}\n" in metadata and "Requires-Dist: numpy" in metadata
 
 
-def test_a_source_archive_has_what_a_build_needs(tmp_path):
-    import tarfile
-
-    sys.path.insert(0, str(ROOT / "python"))
-    try:
-        import build_backend
-        name = build_backend.build_sdist(tmp_path)
-    finally:
-        sys.path.pop(0)
-    with tarfile.open(tmp_path / name) as archive:
+def source_archive(root, folder):
+    """The names in an archive of the sources in `root`."""
+    script = "import build_backend, sys; print(build_backend.build_sdist(sys.argv[1]))"
+    folder.mkdir()
+    environment = dict(os.environ, PYTHONPATH=str(root / "python"), PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], env=environment,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(folder / done.stdout.strip()) as archive:
         names = archive.getnames()
+    assert len(names) == len(set(names))
+    return names
+
+
+def test_a_source_archive_has_what_a_build_needs(tmp_path):
+    names = source_archive(ROOT, tmp_path / "made")
     base = f"mcnb-{mcnb.__version__}/"
     for file in ("CMakeLists.txt", "pyproject.toml", "PKG-INFO", "python/src/module.cpp",
                  "python/mcnb/__init__.py", "mcnb/bandit/policy.h", "LICENSE"):
         assert base + file in names
+
+
+def test_a_source_archive_needs_no_git(tmp_path, monkeypatch):
+    """Neither the program nor a repository: an archive's own contents make the same archive."""
+    names = source_archive(ROOT, tmp_path / "first")
+    with tarfile.open(next((tmp_path / "first").iterdir())) as archive:
+        archive.extractall(tmp_path)
+    unpacked = tmp_path / f"mcnb-{mcnb.__version__}"
+    (unpacked / "build").mkdir()
+    (unpacked / "build" / "object").write_text("made here")
+    (unpacked / "python" / "__pycache__").mkdir()
+    (unpacked / "python" / "__pycache__" / "build_backend.pyc").write_text("made here, too")
+    assert sorted(source_archive(unpacked, tmp_path / "without a repository")) == sorted(names)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shutil.which("git") is None
+    assert sorted(source_archive(unpacked, tmp_path / "without git")) == sorted(names)

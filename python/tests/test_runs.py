@@ -1,6 +1,9 @@
-"""mcnb.run, environments, and policies and environments written in Python."""
+"""mcnb.run and the environments of the engine."""
 
+import copy
 import itertools
+import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,65 +13,7 @@ import numpy as np
 import pytest
 
 import mcnb
-from conftest import run_script, unit_rows
-
-SMALL = {"users": 12, "features": 5, "items": 60}
-
-
-class Greedy(mcnb.Policy):
-    """A ridge regression for every user, without exploration."""
-
-    def __init__(self, setup):
-        self.moments = np.tile(np.eye(setup.features), (setup.users, 1, 1))
-        self.sums = np.zeros((setup.users, setup.features))
-
-    def choose(self, user, arms):
-        return np.argmax(arms @ np.linalg.solve(self.moments[user], self.sums[user]))
-
-    def learn(self, user, arm, reward):
-        self.moments[user] += np.outer(arm, arm)
-        self.sums[user] += reward * arm
-
-
-class LinUcb(mcnb.Policy):
-    """The engine's linucb:users=each again, in double precision: an own policy that can be told
-    right from wrong."""
-
-    def __init__(self, setup):
-        self.inverse = np.tile(np.eye(setup.features), (setup.users, 1, 1))
-        self.sums = np.zeros((setup.users, setup.features))
-        self.rewards = 0
-
-    def choose(self, user, arms):
-        arms = arms.astype(float)
-        estimate = arms @ (self.inverse[user] @ self.sums[user])
-        variance = np.einsum("ij,jk,ik->i", arms, self.inverse[user], arms)
-        return int(np.argmax(estimate + np.sqrt(variance * np.log(2 + self.rewards))))
-
-    def start(self, user, arm, reward):
-        self.take(user, arm.astype(float), reward)
-
-    def learn(self, user, arm, reward):
-        self.take(user, arm.astype(float), reward)
-        self.rewards += 1
-
-    def take(self, user, arm, reward):
-        along = self.inverse[user] @ arm
-        self.inverse[user] -= np.outer(along, along) / (1 + arm @ along)
-        self.sums[user] += reward * arm
-
-
-class Coins(mcnb.Environment):
-    """Every user likes one of the arms, whose features say which it is."""
-
-    users, features = 3, 3
-
-    def __init__(self, seed):
-        self.chance = np.random.default_rng(seed)
-
-    def next_round(self):
-        self.user = int(self.chance.integers(3))
-        return self.user, np.eye(3), np.eye(3)[self.user]
+from conftest import SMALL, run_script, samples_file
 
 
 def test_results_are_arrays():
@@ -91,19 +36,28 @@ def test_results_are_arrays():
 
 
 def test_frames_where_pandas_is_installed():
+    import pandas
+
     result = mcnb.run(mcnb.environments.synthetic(**SMALL), ["random", "oracle"], 20, [4, 9])
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="python3-pandas"):
-            result.to_frame()
-        return
     frame = result.to_frame()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == result.regret.size
     assert list(frame.columns) == ["policy", "seed", "round", "regret"]
     one = frame[(frame.policy == "oracle") & (frame.seed == 9)]
     assert np.array_equal(one.regret, result.regret[1, 1])
     assert np.array_equal(one["round"], result.rounds)
-    assert result.summary_frame().loc["oracle", "regret"] == 0
+    summary = result.summary_frame()
+    assert summary.loc["oracle", "regret"] == 0 and list(summary.index) == ["random", "oracle"]
+    assert summary.loc["random", "reward"] == result.reward[0].mean()
+    means = frame[frame["round"] == 20].groupby("policy").regret.mean()
+    assert means["random"] == summary.loc["random", "regret"]
+
+
+def test_without_pandas_frames_say_what_is_missing(monkeypatch):
+    result = mcnb.run(mcnb.environments.synthetic(**SMALL), "random", 20, 1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for frame in (result.to_frame, result.summary_frame):
+        with pytest.raises(ImportError, match="python3-pandas"):
+            frame()
 
 
 def test_pictures_show_every_policy(tmp_path):
@@ -144,110 +98,6 @@ def test_environments_are_walked_through():
     assert mcnb.environments.describe("synthetic")["options"][0]["name"] == "users"
 
 
-def test_an_own_policy_plays_in_the_same_runner():
-    policies = {"ours": "linucb:users=each:alpha=1:lambda=1", "theirs": LinUcb, "greedy": Greedy,
-                "random": "random"}
-    result = mcnb.run(mcnb.environments.synthetic(**SMALL), policies, rounds=400, seeds=2)
-    assert result.policies == list(policies)
-    assert result.final_regret[1] == pytest.approx(result.final_regret[0], rel=1e-3)
-    assert (result.final_regret[2] < result.final_regret[3]).all()
-
-
-def test_an_own_policy_sees_the_round(tmp_path):
-    seen = []
-
-    class Curious(mcnb.Policy):
-        def choose(self, user, arms):
-            seen.append((user, arms, self.round))
-            return len(arms) - 1
-
-        def learn(self, user, arm, reward):
-            seen[-1] += (user, arm, reward)
-
-        def start(self, user, arm, reward):
-            assert self.round is None and arm.shape == (5,)
-
-        def cluster(self, user, arm):
-            return [self.setup.users - 1, user]
-
-    environment = mcnb.environments.synthetic(**SMALL)
-    result = mcnb.run(environment, [Curious], rounds=4, seeds=[6])
-    for known, (user, arms, round, of, arm, reward) in zip(environment(6), seen):
-        assert user == known.user == of == round.user and round.id == known.id
-        assert np.array_equal(arms, known.arms) and np.array_equal(round.items, known.items)
-        assert np.array_equal(arm, known.arms[-1]) and reward == np.float32(known.rewards[-1])
-        assert round.rewards is None
-    assert len(seen) == 4 and result.quality["Curious"].recall.shape == (1, 4)
-
-
-def test_own_policies_see_blocks_and_the_users_of_arms(tmp_path):
-    path = tmp_path / "samples.csv"
-    path.write_text("".join(f"{label + 1},{i},{label}\n" for label in (0, 1) for i in range(5)))
-    seen = []
-
-    class Curious(mcnb.Policy):
-        def choose(self, user, arms):
-            seen.append((user, arms.shape, self.round.offsets))
-            return 0
-
-    mcnb.run(mcnb.environments.samples(file=str(path)), Curious, rounds=2, seeds=1)
-    user, shape, offsets = seen[0]
-    assert user.tolist() == [0, 1] and shape == (2, 2) and offsets.tolist() == [0, 2]
-
-
-def test_an_own_environment_plays_with_all_policies():
-    class Clever(mcnb.Policy):
-        def choose(self, user, arms):
-            return user
-
-    result = mcnb.run(Coins, ["mcnb", "linucb:users=each", Clever, "random", "oracle"], 300, 2)
-    assert (result.final_regret[[2, 4]] == 0).all() and (result.reward[2] == 300).all()
-    assert (result.final_regret[1] < result.final_regret[3] / 2).all()
-    assert np.allclose(result.final_regret[3] + result.reward[3], 300)
-
-
-def test_an_own_environment_may_know_more():
-    class World(mcnb.Environment):
-        users, features = 2, 2
-        user_features = np.eye(2)
-
-        def __init__(self, seed):
-            self.count = 0
-
-        def start_data(self):
-            return [(0, [1, 0], 1.0), (1, [0, 1], 0.5)]
-
-        def next_round(self):
-            self.count += 1
-            return mcnb.Round([0, 1], np.eye(2), items=[7, 8])
-
-        def reward(self, arm):
-            return self.count % 2 if arm == 0 else 1
-
-        def expected_reward(self, arm):
-            return 0.5 if arm == 0 else 1.0
-
-        def true_cluster(self, arm):
-            return [arm]
-
-    result = mcnb.run(World, {"always 0": lambda setup: Always(setup), "neuau": "neuau:width=4"},
-                      10, 1)
-    assert result.final_regret[0, 0] == 5.0 and result.reward[0, 0] == 5.0
-    started = []
-
-    class Starter(Always):
-        def start(self, user, arm, reward):
-            started.append((user, arm.tolist(), reward))
-
-    mcnb.run(World, Starter, 1, 1)
-    assert started == [(0, [1, 0], 1.0), (1, [0, 1], 0.5)]
-
-
-class Always(mcnb.Policy):
-    def choose(self, user, arms):
-        return 0
-
-
 def test_bandits_play_and_stay_as_they_are():
     environment = mcnb.environments.synthetic(**SMALL)
     bandit = mcnb.Bandit("mcnb", features=5, users=12, seed=1)
@@ -261,74 +111,6 @@ def test_bandits_play_and_stay_as_they_are():
     assert np.array_equal(made.regret[2], made.regret[1])
     with pytest.raises(ValueError, match="expected a bandit of 5 features and 12 users"):
         mcnb.run(environment, mcnb.Bandit("mcnb", features=5, users=3), 10, 1)
-
-
-@pytest.mark.parametrize("answer, kind, text", [
-    (10, ValueError, "Wrong.choose: expected 0 to 9, got 10"),
-    (-1, ValueError, "Wrong.choose: expected 0 to 9, got -1"),
-    (1.5, TypeError, "Wrong.choose: expected the place of an arm, got float"),
-    (None, TypeError, "Wrong.choose: expected the place of an arm, got NoneType"),
-])
-def test_wrong_choices_are_refused(answer, kind, text):
-    class Wrong(mcnb.Policy):
-        def choose(self, user, arms):
-            return answer
-
-    with pytest.raises(kind, match=text):
-        mcnb.run(mcnb.environments.synthetic(**SMALL), [Wrong, "random"], 10, 2)
-
-
-def test_what_own_code_raises_comes_out():
-    class Broken(mcnb.Policy):
-        def choose(self, user, arms):
-            raise LookupError("no idea")
-
-    with pytest.raises(LookupError, match="no idea"):
-        mcnb.run(mcnb.environments.synthetic(**SMALL), ["mcnb", Broken], 5000, 4)
-    with pytest.raises(NotImplementedError, match="Policy has no choose"):
-        mcnb.run(mcnb.environments.synthetic(**SMALL), mcnb.Policy, 5, 1)
-
-
-@pytest.mark.parametrize("made, kind, text", [
-    ((0, np.eye(2), [1, 0]), ValueError, r"arms: expected shape \(any, 3\), got shape \(2, 2\)"),
-    ((0, np.full((2, 3), np.nan), [1, 0]), ValueError, "arms: expected finite numbers, got nan"),
-    ((5, np.eye(3), [1, 0, 0]), ValueError, "user: expected 0 to 2, got 5"),
-    ((0, np.eye(3), [1, 0]), ValueError, r"rewards: expected shape \(3\), got shape \(2,\)"),
-    ((0, np.eye(3), [1, 0, np.inf]), ValueError, "rewards: expected finite numbers"),
-    ((0, np.eye(3)), NotImplementedError, "expected rewards in the round, or a method reward"),
-    ("round", TypeError, "next_round: expected a Round"),
-    (StopIteration, ValueError, "the rounds have come to an end"),
-])
-def test_wrong_rounds_are_refused(made, kind, text):
-    class Wrong(mcnb.Environment):
-        users, features = 3, 3
-
-        def __init__(self, seed):
-            pass
-
-        def next_round(self):
-            if made is StopIteration:
-                raise StopIteration
-            return made
-
-    with pytest.raises(kind, match=text):
-        mcnb.run(Wrong, "random", 3, 1)
-
-
-def test_own_environments_can_be_walked_through_to_their_end():
-    class Short(mcnb.Environment):
-        users, features = 1, 2
-
-        def __init__(self):
-            self.left = 3
-
-        def next_round(self):
-            if not self.left:
-                raise StopIteration
-            self.left -= 1
-            return 0, unit_rows(self.left, 4, 2), [0, 1, 0, 0]
-
-    assert [len(round.arms) for round in Short()] == [4, 4, 4]
 
 
 def test_progress_is_told_and_shown():
@@ -349,6 +131,75 @@ def test_what_progress_raises_stops_the_run():
 
     with pytest.raises(RuntimeError, match="enough"):
         mcnb.run("synthetic", "mcnb", rounds=10**9, seeds=1, progress=enough)
+
+
+def thread_count():
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_environments_have_no_idle_threads(tmp_path):
+    before = thread_count()
+    path = samples_file(tmp_path)
+    kept = [mcnb.environments.synthetic(**SMALL), mcnb.environments.samples(file=str(path))]
+    worlds = [environment(1) for environment in kept]
+    mcnb.run(kept[1], "linucb", rounds=5, seeds=2)
+    assert thread_count() == before and len(worlds) == 2
+
+
+def test_environments_can_be_pickled_and_copied(tmp_path):
+    path = samples_file(tmp_path)
+    for environment in (mcnb.environments.synthetic(**SMALL, seed=5),
+                        mcnb.environments.samples(file=str(path), data=tmp_path, seed=6)):
+        expected = next(iter(environment))
+        for make in (lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy):
+            other = make(environment)
+            assert (other.name, other.seed, other.options) == (
+                environment.name, environment.seed, environment.options)
+            round = next(iter(other))
+            assert np.array_equal(round.arms, expected.arms)
+            assert np.array_equal(round.rewards, expected.rewards)
+
+
+@pytest.fixture(scope="module")
+def many_ratings(tmp_path_factory):
+    """A file that takes seconds to prepare."""
+    chance = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("data") / "ratings.csv"
+    rows = np.unique(np.stack([chance.integers(20_000, size=1_000_000),
+                               chance.integers(5_000, size=1_000_000)], axis=1), axis=0)
+    stars = chance.integers(1, 6, size=len(rows))
+    path.write_text("".join(f"{user},{item},{star}\n" for (user, item), star
+                            in zip(rows.tolist(), stars.tolist())))
+    return path
+
+
+def interrupted(work, seconds):
+    """Whether work ends by a signal that comes while it is done."""
+    def handler(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return False
+
+
+def test_signals_are_heard_while_data_is_read(many_ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    environment = mcnb.environments.ratings(file=str(many_ratings), users=50)
+    for work in (lambda: environment(1),
+                 lambda: mcnb.run(environment, "random", rounds=1, seeds=1)):
+        assert interrupted(work, 0.03)
+        kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert kept == [], "the data was read and prepared to its end all the same"
+    assert environment(1).users == 50, "what was stopped can be done again"
+    assert any(tmp_path.rglob("*.ratings"))
 
 
 @pytest.mark.parametrize("policy", ["'mcnb'", "Own"])
@@ -395,20 +246,3 @@ def test_a_bandit_that_chooses_in_its_own_way_is_refused():
 def test_an_entry_is_one_policy():
     with pytest.raises(ValueError, match="one policy"):
         mcnb.run("synthetic", {"both": "linucb,random"}, rounds=5, seeds=1)
-
-
-def test_rewards_below_zero_have_a_regret():
-    class Costs(mcnb.Environment):
-        features, users = 1, 1
-
-        def __init__(self, seed):
-            pass
-
-        def next_round(self):
-            return mcnb.Round(0, np.ones((2, 1)), rewards=[-1.0, -3.0])
-
-    class Best(mcnb.Policy):
-        def choose(self, user, arms):
-            return 0
-
-    assert mcnb.run(Costs, Best, rounds=10, seeds=1).final_regret[0, 0] == 0.0

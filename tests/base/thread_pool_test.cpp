@@ -310,6 +310,42 @@ TEST(ThreadPool, TooManyThreadsAreRefused) {
   }
 }
 
+TEST(ThreadPool, LoopsEndEarlyWhenToldToStop) {
+  for (const std::size_t threads : {1, 2, 8}) {
+    std::atomic<bool> stop{false};
+    ThreadPool pool(threads, &stop);
+    std::atomic<std::size_t> done{0};
+    const auto loop = [&](std::size_t stop_at) {
+      done = 0;
+      try {
+        pool.parallel_for(1000, 1, [&](std::size_t begin, std::size_t) {
+          ++done;
+          if (begin == stop_at) {
+            stop = true;
+          }
+          while (stop_at < 1000 && !stop) {
+            std::this_thread::yield();
+          }
+        });
+        return true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kSystem);
+        return false;
+      }
+    };
+    EXPECT_TRUE(loop(1000));
+    EXPECT_EQ(done, 1000U);
+    EXPECT_FALSE(loop(0)) << threads << " threads";
+    EXPECT_GE(done, 1U);
+    EXPECT_LE(done, threads);
+    EXPECT_FALSE(loop(1000)) << "while it is told to stop, no loop begins";
+    EXPECT_EQ(done, 0U);
+    stop = false;
+    EXPECT_TRUE(loop(1000));
+    EXPECT_EQ(done, 1000U);
+  }
+}
+
 TEST(ThreadPoolDeathTest, AGrainOfZeroIsABug) {
   ThreadPool pool(1);
   EXPECT_EXIT(pool.parallel_for(1, 0, [](std::size_t, std::size_t) {}),

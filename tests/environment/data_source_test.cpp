@@ -100,6 +100,23 @@ TEST_F(DataSourceTest, ErrorsNameTheDataSet) {
                [&] { make_recommendation_world(source, set, options, 1); });
 }
 
+TEST_F(DataSourceTest, ReadingsAreStoppedAndCanBeMadeAgain) {
+  DataSource source({.threads = 2});
+  const std::function<Ratings(ThreadPool&)> read = set.read;
+  set.read = [&](ThreadPool& threads) {
+    source.stop(true);  // as another thread does while this one reads
+    threads.parallel_for(100, 1, [](std::size_t, std::size_t) {});
+    ADD_FAILURE() << "the reading goes on";
+    return read(threads);
+  };
+  expect_error(ErrorKind::kSystem, "stopped", [&] { source.recommendation(set, {}); });
+  source.stop(false);
+  set.read = read;
+  const auto data = source.recommendation(set, {});
+  source.stop(true);
+  EXPECT_EQ(source.recommendation(set, {}), data) << "what is there is found";
+}
+
 TEST_F(DataSourceTest, PreparedDataIsReadInsteadOfItsSource) {
   const DataSource::Settings settings{.prepared = folder / "a" / "b", .threads = 1};
   DataSource first(settings);

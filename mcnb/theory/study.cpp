@@ -7,6 +7,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/gnuplot.h"
+#include "mcnb/experiment/runner.h"
 #include "mcnb/theory/best_fit.h"
 
 namespace mcnb {
@@ -24,13 +25,7 @@ struct Measured {
 
 Measured measure(Environment& environment, const PolicySpec& spec, const TheoryOptions& options,
                  ThreadPool& threads) {
-  const PolicySetup setup{.inputs = environment.inputs(),
-                          .users = environment.user_count(),
-                          .seed = options.seed,
-                          .threads = &threads,
-                          .user_features = environment.user_features(),
-                          .user_feature_count = environment.user_feature_count(),
-                          .block_length = environment.block_length()};
+  const PolicySetup setup = setup_for(environment, options.seed, threads);
   const std::unique_ptr<Policy> policy = make_experiment_policy(spec, setup, environment);
   for (const StartDatum& datum : environment.start_data()) {
     policy->start(datum.user, datum.sample);

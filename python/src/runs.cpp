@@ -226,13 +226,7 @@ std::unique_ptr<Policy> policy_of(const Contestant& contestant, const PolicySetu
 std::optional<CellResult> run_one(Run& run, const Contestant& contestant, std::uint64_t seed) try {
   const std::unique_ptr<Environment> environment = environment_of(run, seed);
   ThreadPool one_thread(1);
-  const PolicySetup setup{.inputs = environment->inputs(),
-                          .users = environment->user_count(),
-                          .seed = seed,
-                          .threads = &one_thread,
-                          .user_features = environment->user_features(),
-                          .user_feature_count = environment->user_feature_count(),
-                          .block_length = environment->block_length()};
+  const PolicySetup setup = setup_for(*environment, seed, one_thread);
   const std::unique_ptr<Policy> policy = policy_of(contestant, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, run.rounds, run.control);
   if (result) {

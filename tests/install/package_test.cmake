@@ -29,9 +29,9 @@ foreach(library libmicrohttpd libsqlite3 libsimdjson)
 endforeach()
 
 # The program inside runs.
-execute_process(COMMAND dpkg-deb --extract ${packages} ${work_dir}/root)
-execute_process(COMMAND ${work_dir}/root/usr/bin/mcnb serve --config
-                        ${work_dir}/root/etc/mcnb/serve.toml --print-config
+execute_process(COMMAND dpkg-deb --extract ${packages} ${work_dir}/unpacked)
+execute_process(COMMAND ${work_dir}/unpacked/usr/bin/mcnb serve --config
+                        ${work_dir}/unpacked/etc/mcnb/serve.toml --print-config
                 RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "the program of the package does not run: ${text}")

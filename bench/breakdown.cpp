@@ -224,15 +224,16 @@ void add_row(Table& shown, Table& csv, const Timing& timing, const std::string& 
                  milliseconds(parts.round),
                  ours ? "" : fmt::format("{:.1f} x", parts.round / timing.taken.round),
                  ours ? gibibytes(timing.memory) : "", ours ? gibibytes(timing.peak_memory) : ""});
+  const auto own = [&](std::string text) { return ours ? std::move(text) : std::string(); };
   csv.add_row({std::to_string(timing.users), std::to_string(timing.meta_samples), who,
-               exact(timing.cluster_size), exact(parts.clustering), exact(parts.adaptation),
-               exact(parts.training), exact(parts.round), exact(timing.limit.clustering),
-               exact(timing.limit.adaptation), exact(timing.limit.training),
-               std::to_string(timing.memory), std::to_string(timing.peak_memory)});
+               own(exact(timing.cluster_size)), exact(parts.clustering), exact(parts.adaptation),
+               exact(parts.training), exact(parts.round), own(exact(timing.limit.clustering)),
+               own(exact(timing.limit.adaptation)), own(exact(timing.limit.training)),
+               own(std::to_string(timing.memory)), own(std::to_string(timing.peak_memory))});
 }
 
-void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
-                     const PeerTimings& peer) {
+Table print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
+                      const PeerTimings& peer) {
   Table shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation", "limit",
                "training", "limit", "round", "mcnb faster", "memory", "peak"});
   Table csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
@@ -265,6 +266,7 @@ void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>&
   write_text_file(path, csv.csv());
   fmt::print("\ntable: {}\n", path.string());
   std::fflush(stdout);
+  return shown;
 }
 
 // What the round computes, by the book: the chosen arm's cluster and estimate after one step of the
@@ -389,7 +391,7 @@ void check_options(const BreakdownOptions& options) {
 
 }  // namespace
 
-void bench_breakdown(const BreakdownOptions& options) {
+Table bench_breakdown(const BreakdownOptions& options) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   const std::string python = options.peer ? find_python_with_torch() : "";
@@ -414,10 +416,12 @@ void bench_breakdown(const BreakdownOptions& options) {
       timings.push_back(time_rounds(threads, options, users, samples));
     }
   }
-  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
+  Table table = print_breakdown(options, timings,
+                                python.empty() ? PeerTimings{} : time_peer(python, options));
   if (options.experiment_rounds > 0) {
     print_experiment(threads, options, python);
   }
+  return table;
 }
 
 }  // namespace mcnb::bench

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/base/table.h"
+
 namespace mcnb::bench {
 
 struct BreakdownOptions {
@@ -19,7 +21,8 @@ struct BreakdownOptions {
 
 // Times the parts of a round of M-CNB, preset `algorithm`, beside the paper's figures and PyTorch;
 // then a whole run of preset `experiments` beside a plain PyTorch script. Prints tables and writes
-// bench-breakdown.csv and bench-experiments.csv. Throws Error for options out of range.
-void bench_breakdown(const BreakdownOptions& options);
+// bench-breakdown.csv and bench-experiments.csv. Returns the first of the tables. Throws Error for
+// options out of range.
+Table bench_breakdown(const BreakdownOptions& options);
 
 }  // namespace mcnb::bench

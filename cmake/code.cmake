@@ -27,5 +27,7 @@ add_custom_command(
   DEPENDS ${code} ${PROJECT_SOURCE_DIR}/cmake/code.cmake
   COMMENT "Naming the code")
 add_custom_target(mcnb_code DEPENDS ${PROJECT_BINARY_DIR}/code/mcnb_code.h)
-add_dependencies(mcnb mcnb_code)
-target_include_directories(mcnb PRIVATE ${PROJECT_BINARY_DIR}/code)
+foreach(target mcnb mcnb_environment)
+  add_dependencies(${target} mcnb_code)
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/code)
+endforeach()

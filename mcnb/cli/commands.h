@@ -9,6 +9,7 @@
 
 namespace mcnb {
 
+inline constexpr int kFailure = 1;
 inline constexpr int kInterrupted = 130;  // the exit code after Ctrl-C
 
 // Flags for the options of a table, as they were typed: --fit-steps for fit_steps. The table reads

@@ -13,7 +13,6 @@
 
 namespace {
 
-constexpr int kFailure = 1;
 constexpr int kBadUsage = 2;
 
 int run(int argc, char** argv) {
@@ -67,9 +66,9 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const mcnb::Error& error) {
     fmt::print(stderr, "mcnb: {}\n", error.what());
-    return error.kind() == mcnb::ErrorKind::kUsage ? kBadUsage : kFailure;
+    return error.kind() == mcnb::ErrorKind::kUsage ? kBadUsage : mcnb::kFailure;
   } catch (const std::exception& error) {
     fmt::print(stderr, "mcnb: {}\n", error.what());
-    return kFailure;
+    return mcnb::kFailure;
   }
 }

@@ -40,7 +40,9 @@ InterruptHandler::InterruptHandler(RunControl& control) {
 InterruptHandler::~InterruptHandler() { ::sigaction(SIGINT, &before_, nullptr); }
 
 std::string this_program() {
-  return fmt::format("{} {} {}", MCNB_VERSION, MCNB_CODE, kernels::simd_target());
+  // AVX-512 and AVX2 give the same bits.
+  const std::string target = kernels::simd_target();
+  return fmt::format("{} {} {}", MCNB_VERSION, MCNB_CODE, target == "avx512" ? "avx2" : target);
 }
 
 ProgressDisplay::ProgressDisplay(const RunControl& control, const ExperimentProgress& progress)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "bench/breakdown.h"
@@ -106,11 +107,50 @@ std::string date() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
 }
 
-// A table of its own benchmark: times, not regrets, are what it shows.
-Section breakdown_section(const fs::path& folder, const Plan& plan, const ReproduceFlags& flags) {
+// A table as one text, and back: cells and rows between characters that no cell has.
+std::string packed(const Table& table) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    for (const std::string& cell : cells) {
+      text += cell + '\x1f';
+    }
+    text += '\x1e';
+  };
+  add(table.headings());
+  for (const std::vector<std::string>& row : table.rows()) {
+    add(row);
+  }
+  return text;
+}
+
+Table unpacked(const std::string& text) {
+  std::vector<std::vector<std::string>> rows(1, std::vector<std::string>(1));
+  for (const char c : text) {
+    if (c == '\x1f') {
+      rows.back().emplace_back();
+    } else if (c == '\x1e') {
+      rows.back().pop_back();
+      rows.emplace_back(1);
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  rows.pop_back();
+  Table table(rows.empty() ? std::vector<std::string>{"nothing"} : rows.front());
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].size() == rows.front().size()) {
+      table.add_row(rows[i]);
+    }
+  }
+  return table;
+}
+
+// A table of its own benchmark: times, not regrets, are what it shows. The last one is kept.
+Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_only,
+                          const CellStore& store) {
   Section section{plan.name, plan.title, {}, {}, {}};
-  const fs::path file = folder / "bench-breakdown.csv";
-  if (!flags.stored_only) {
+  const std::string name = "table " + plan.name;
+  if (!stored_only) {
     bench::BreakdownOptions options;
     options.users.clear();
     for (const std::string& users : plan.axis ? plan.axis->values : std::vector<std::string>()) {
@@ -123,28 +163,16 @@ Section breakdown_section(const fs::path& folder, const Plan& plan, const Reprod
     options.experiment_rounds = 0;
     options.peer = false;
     options.output = folder.string();
-    bench::bench_breakdown(options);
+    store.keep_text(name, packed(bench::bench_breakdown(options)));
   }
-  std::ifstream text(file);
-  std::vector<std::vector<std::string>> rows;
-  for (std::string line; std::getline(text, line);) {
-    std::vector<std::string> cells(1);
-    for (const char c : line) {
-      c == ',' ? static_cast<void>(cells.emplace_back()) : cells.back().push_back(c);
-    }
-    rows.push_back(std::move(cells));
-  }
-  if (rows.empty()) {
+  const std::map<std::string, std::string> texts = store.kept_texts();
+  if (const auto found = texts.find(name); found != texts.end()) {
+    section.tables.push_back({"bench-breakdown",
+                              "Time of a round, part by part, beside the paper's",
+                              unpacked(found->second)});
+  } else {
     section.notes.push_back("not measured yet: mcnb reproduce " + plan.name);
-    return section;
   }
-  Table table(rows.front());
-  for (std::size_t i = 1; i < rows.size(); ++i) {
-    table.add_row(rows[i]);
-  }
-  section.tables.push_back({"bench-breakdown",
-                            "Seconds of a round, part by part, beside the paper's",
-                            std::move(table)});
   return section;
 }
 
@@ -161,6 +189,23 @@ void show(const Section& section, const fs::path& folder) {
   }
 }
 
+// Without the folders that words name: a page tells nobody's.
+std::string without_folders(const std::string& text) {
+  std::string all;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ' ');) {
+    const std::size_t slash = word.find_last_of('/');
+    const bool is_address = word.find("://") != std::string::npos;
+    const std::size_t equals = word.find('=');
+    if (slash != std::string::npos && !is_address) {
+      const std::string head = equals < slash ? word.substr(0, equals + 1) : "";
+      word = head + word.substr(slash + 1);
+    }
+    all += (all.empty() ? "" : " ") + word;
+  }
+  return all;
+}
+
 MadeBy made_by(const ReproduceFlags& flags, const std::vector<Plan>& plans,
                const CellStore& store) {
   MadeBy facts{
@@ -168,8 +213,8 @@ MadeBy made_by(const ReproduceFlags& flags, const std::vector<Plan>& plans,
       {"version", this_program()},
       {"machine", fmt::format("{}, {} threads, {}", processor(),
                               std::thread::hardware_concurrency(), kernels::simd_target())},
-      {"command", flags.command},
-      {"results", fmt::format("{}, {} runs", store.path().string(), store.size())}};
+      {"command", without_folders(flags.command)},
+      {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
   for (const Plan& plan : plans) {
     facts.emplace_back(plan.name, fmt::format("{} rounds, seeds {} to {}", plan.options.rounds,
                                               plan.options.first_seed,
@@ -195,77 +240,221 @@ std::vector<Study> playable(const Plan& plan, const std::shared_ptr<DataSource>&
       if (error.kind() != ErrorKind::kInput) {
         throw;
       }
-      notes.push_back(fmt::format("{} is left out: {}", environment, error.what()));
+      fmt::print(stderr, "{} is left out: {}\n", environment, error.what());
+      const std::string why = error.what();
+      notes.push_back(fmt::format("{} is left out: {}", environment,
+                                  without_folders(why.substr(0, why.find('\n')))));
     }
   }
   return all;
 }
 
-void reproduce(const ReproduceFlags& flags) {
-  std::vector<std::string> names = flags.names;
-  if (names == std::vector<std::string>{"all"}) {
-    names = kPaper;
+// What was asked of a plan, as one text that is kept: for reports, which ask for the same.
+std::string remembered(const std::string& name, const ReproduceFlags& flags) {
+  std::string text;
+  for (const std::string& line :
+       {name, flags.environments, flags.policies, flags.rounds, flags.seeds, flags.first_seed,
+        std::string(flags.tune ? "tune" : "")}) {
+    text += line + "\n";
   }
-  std::vector<Plan> plans;
-  for (const std::string& name : names) {
-    plans.push_back(plan_of(name, flags));
+  for (const std::string& setting : flags.settings) {
+    text += setting + "\n";
   }
-  const fs::path output = flags.output;
-  const CellStore store(output / kResultsFile, this_program());
-  const std::shared_ptr<DataSource> data = data_source(flags.data);
-  PlanRunOptions options{.cells = {.fresh = flags.fresh, .stored_only = flags.stored_only},
+  return text;
+}
+
+// One plan with the flags that it is run, or reported, with.
+struct Request {
+  std::string name;
+  ReproduceFlags flags;
+};
+
+// Plans that differ in settings, or in whether they are tuned, stand side by side on a page; other
+// flags replace each other.
+std::string key_of(const Request& request) {
+  std::vector<std::string> settings = request.flags.settings;
+  std::ranges::sort(settings);
+  std::string key = "plan " + request.name + (request.flags.tune ? " tuned" : "");
+  for (const std::string& setting : settings) {
+    key += " " + setting;
+  }
+  return key;
+}
+
+std::vector<Request> remembered_requests(const CellStore& store, const ReproduceFlags& flags) {
+  std::vector<Request> requests;
+  for (const auto& [key, text] : store.kept_texts()) {
+    if (!key.starts_with("plan ")) {
+      continue;
+    }
+    Request request{.name = {}, .flags = {}};
+    ReproduceFlags& old = request.flags;
+    std::string tuned;
+    std::istringstream lines(text);
+    for (std::string* field : {&request.name, &old.environments, &old.policies, &old.rounds,
+                               &old.seeds, &old.first_seed, &tuned}) {
+      std::getline(lines, *field);
+    }
+    for (std::string setting; std::getline(lines, setting);) {
+      old.settings.push_back(setting);
+    }
+    old.tune = !tuned.empty();
+    old.stored_only = true;
+    old.output = flags.output;
+    old.data = flags.data;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+struct Outcome {
+  std::size_t missing = 0;
+  std::size_t failed = 0;
+};
+
+// Runs a plan, or finds its finished runs, and makes its section of the page.
+Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStore& store,
+                   const std::shared_ptr<DataSource>& data, RunControl& control, Outcome& outcome) {
+  const fs::path folder = fs::path(flags.output) / plan.name;
+  if (plan.figure == Figure::kBreakdown) {
+    return breakdown_section(folder, plan, flags.stored_only, store);
+  }
+  std::vector<std::string> notes;
+  std::vector<Study> studies = playable(plan, data, notes);
+  if (studies.empty()) {
+    notes.push_back("the data of no environment is here");
+    Section section{plan.name, plan.title, {}, {}, {}};
+    section.notes = notes;
+    return section;
+  }
+  if (flags.tune && plan.tuning.grids.empty()) {
+    notes.push_back("nothing is tuned: the plan has no grid");
+  }
+  PlanRunOptions options{.cells = {.threads = plan.options.threads,
+                                   .fresh = flags.fresh,
+                                   .stored_only = flags.stored_only},
                          .tune = flags.tune};
   if (!flags.shard.empty()) {
     options.cells.shard = parse_shard(flags.shard);
   }
-  std::vector<Section> sections;
-  std::size_t missing = 0;
-  RunControl control;
-  for (const Plan& plan : plans) {
-    const fs::path folder = output / plan.name;
-    if (plan.figure == Figure::kBreakdown) {
-      sections.push_back(breakdown_section(folder, plan, flags));
-      show(sections.back(), folder);
-      continue;
-    }
-    std::vector<std::string> notes;
-    std::vector<Study> studies = playable(plan, data, notes);
-    for (const std::string& note : notes) {
-      fmt::print(stderr, "{}\n", note);
-    }
-    if (studies.empty()) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: the data of no environment is here", plan.name));
-    }
-    options.cells.threads = plan.options.threads;
-    ExperimentProgress progress;
-    PlanResults results;
-    fmt::print(stderr, "{}\n", plan.name);
-    control.rounds_done = 0;
-    {
-      const InterruptHandler handler(control);
-      const ProgressDisplay display(control, progress);
-      results = run_plan(plan, std::move(studies), store, options, control, progress);
-    }
+  ExperimentProgress progress;
+  PlanResults results;
+  control.rounds_done = 0;
+  {
+    const InterruptHandler handler(control);
+    const ProgressDisplay display(control, progress);
+    results = run_plan(plan, std::move(studies), store, options, control, progress);
+  }
+  if (!flags.stored_only) {
     fmt::print(stderr, "{}: {} runs, {} of them kept from before\n", plan.name,
                progress.cells_done.load(), progress.cells_kept.load());
-    missing += results.missing;
-    if (control.stop) {
-      fmt::print(stderr, "interrupted: finished runs are saved in {}\nthe same command goes on\n",
-                 store.path().string());
-      throw CLI::RuntimeError(kInterrupted);
+  }
+  outcome.missing += results.missing;
+  outcome.failed += results.failed;
+  if (control.stop) {
+    fmt::print(stderr, "interrupted: finished runs are saved in {}\nthe same command goes on\n",
+               store.path().string());
+    throw CLI::RuntimeError(kInterrupted);
+  }
+  Section section = make_section(folder, plan, results);
+  section.notes.insert(section.notes.end(), notes.begin(), notes.end());
+  return section;
+}
+
+// Sections of plans that were run before, beside those of this call.
+void add_earlier(const ReproduceFlags& flags, const std::vector<Request>& requests,
+                 const CellStore& store, const std::shared_ptr<DataSource>& data,
+                 RunControl& control, std::vector<Section>& sections, std::vector<Plan>& plans) {
+  for (const Request& old : remembered_requests(store, flags)) {
+    if (std::ranges::any_of(
+            requests, [&](const Request& request) { return key_of(request) == key_of(old); })) {
+      continue;
     }
-    sections.push_back(make_section(folder, plan, results));
-    sections.back().notes.insert(sections.back().notes.end(), notes.begin(), notes.end());
-    show(sections.back(), folder);
+    try {
+      Outcome ignored;
+      const Plan plan = plan_of(old.name, old.flags);
+      sections.push_back(section_of(plan, old.flags, store, data, control, ignored));
+      plans.push_back(plan);
+    } catch (const Error& error) {  // a plan's file that is no more
+      fmt::print(stderr, "{} is not on the page: {}\n", old.name, error.what());
+    }
   }
+}
+
+void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests) {
+  std::vector<Plan> plans;
+  for (const Request& request : requests) {
+    plans.push_back(plan_of(request.name, request.flags));
+  }
+  check_settings(read_settings(flags.settings), plans);
+  const fs::path output = flags.output;
+  const CellStore store(output / kResultsFile, this_program());
+  const std::shared_ptr<DataSource> data = data_source(flags.data);
   const fs::path page = output / "report.html";
-  write_text_file(page, html_page("mcnb: results", sections, output, made_by(flags, plans, store)));
-  fmt::print("\npage     {}\nresults  {}\n", page.string(), store.path().string());
-  if (missing > 0) {
-    fmt::print(stderr, "{} runs are missing{}\n", missing,
-               flags.shard.empty() ? "" : ": join the shards by mcnb results merge");
+  std::vector<Section> sections;
+  Outcome outcome;
+  RunControl control;
+  const auto write_page = [&](const std::vector<Section>& all, const std::vector<Plan>& made) {
+    write_text_file(page, html_page("mcnb: results", all, output, made_by(flags, made, store)));
+  };
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Plan& plan = plans[i];
+    fmt::print(stderr, "{}\n", plan.name);
+    sections.push_back(section_of(plan, requests[i].flags, store, data, control, outcome));
+    show(sections.back(), output / plan.name);
+    if (!flags.stored_only) {
+      store.keep_text(key_of(requests[i]), remembered(requests[i].name, requests[i].flags));
+    }
+    write_page(sections, plans);
   }
+  add_earlier(flags, requests, store, data, control, sections, plans);
+  write_page(sections, plans);
+  fmt::print("\npage     {}\nresults  {}\n", page.string(), store.path().string());
+  if (outcome.missing > 0) {
+    fmt::print(stderr, "{} runs are missing{}\n", outcome.missing,
+               flags.shard.empty() ? ""
+                                   : ": join the shards by mcnb results merge; where policies are "
+                                     "tuned or matched, then run every shard again on the joined "
+                                     "file");
+  }
+  if (outcome.failed > 0) {
+    fmt::print(stderr, "{} runs failed: see the notes\n", outcome.failed);
+    throw CLI::RuntimeError(kFailure);
+  }
+}
+
+std::vector<Request> requests_of(const ReproduceFlags& flags) {
+  std::vector<Request> requests;
+  for (const std::string& name :
+       flags.names == std::vector<std::string>{"all"} ? kPaper : flags.names) {
+    requests.push_back({name, flags});
+  }
+  return requests;
+}
+
+// What a report is about: plans with the flags that are given, or else with those that they were
+// run with, all of them where none is named.
+std::vector<Request> reported(const ReproduceFlags& flags) {
+  if (remembered("", flags) != remembered("", ReproduceFlags())) {
+    ReproduceFlags all = flags;
+    if (all.names.empty()) {
+      all.names = {"all"};
+    }
+    return requests_of(all);
+  }
+  const CellStore store(fs::path(flags.output) / kResultsFile, this_program());
+  std::vector<Request> requests = remembered_requests(store, flags);
+  if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {
+    std::erase_if(requests, [&](const Request& request) {
+      return std::ranges::count(flags.names, request.name) == 0;
+    });
+  }
+  if (requests.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: no such plan has been run; mcnb reproduce runs it",
+                            store.path().string()));
+  }
+  return requests;
 }
 
 // What was typed, for the page.
@@ -317,14 +506,17 @@ void add_reproduce(CLI::App& app) {
       refuse_option("NAME", "names of plans, or all", "");
     }
     flags->command = command_line();
-    reproduce(*flags);
+    reproduce(*flags, requests_of(*flags));
   });
 }
 
 void add_report(CLI::App& app) {
   auto flags = std::make_shared<ReproduceFlags>();
-  CLI::App* command = app.add_subcommand(
-      "report", "Make tables, pictures and the page anew from finished runs, running nothing");
+  CLI::App* command =
+      app.add_subcommand("report",
+                         "Make tables, pictures and the page anew from finished runs, running "
+                         "none. Without other flags "
+                         "plans are reported as they were run, all of them where none is named");
   add_plan_flags(command, flags);
   command->callback([flags] {
     flags->stored_only = true;
@@ -334,10 +526,7 @@ void add_report(CLI::App& app) {
                   fmt::format("{}: there are no results; mcnb reproduce makes them",
                               (fs::path(flags->output) / kResultsFile).string()));
     }
-    if (flags->names.empty()) {
-      flags->names = {"all"};
-    }
-    reproduce(*flags);
+    reproduce(*flags, reported(*flags));
   });
 }
 
@@ -369,7 +558,7 @@ void run_plan_file(const std::string& path, const std::string& output, const std
   flags.data = data;
   flags.fresh = fresh;
   flags.command = command_line();
-  reproduce(flags);
+  reproduce(flags, requests_of(flags));
 }
 
 void add_reproduce_commands(CLI::App& app) {

@@ -120,6 +120,17 @@ void add_run_command(CLI::App& app) {
       run(*flags);
       return;
     }
+    for (const CLI::Option* option : command->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() > 0 && name != "PLAN" && name != "--output" && name != "--data" &&
+          name != "--fresh") {
+        throw Error(
+            ErrorKind::kUsage,
+            fmt::format("{}: expected only --output, --data and --fresh beside a plan, which "
+                        "says the rest; mcnb reproduce takes more",
+                        name));
+      }
+    }
     const bool own_output = command->count("--output") > 0;
     run_plan_file(flags->plan, own_output ? flags->output : "results", flags->data, flags->fresh);
   });

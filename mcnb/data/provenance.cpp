@@ -40,7 +40,9 @@ std::int64_t time_of_change(const fs::path& path) {
   return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count();
 }
 
-std::uint64_t checksum_of(const fs::path& path) {
+}  // namespace
+
+std::uint64_t content_checksum(const fs::path& path) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
                                                                               XXH3_freeState);
   if (state == nullptr) {
@@ -59,8 +61,6 @@ std::uint64_t checksum_of(const fs::path& path) {
   return XXH3_64bits_digest(state.get());
 }
 
-}  // namespace
-
 void write_provenance(StateWriter& writer, const Provenance& made_from) {
   writer.write_string(made_from.recipe);
   writer.write(static_cast<std::uint64_t>(made_from.sources.size()));
@@ -68,7 +68,7 @@ void write_provenance(StateWriter& writer, const Provenance& made_from) {
     writer.write_string(source.filename().string());
     writer.write(length_of(source));
     writer.write(time_of_change(source));
-    writer.write(checksum_of(source));
+    writer.write(content_checksum(source));
   }
 }
 
@@ -96,7 +96,7 @@ void check_provenance(StateReader& reader, const Provenance& made_from) {
       refuse(fmt::format("made from {}, expected {}", name, source.filename().string()));
     }
     const bool same_time = time != kUnknown && time == time_of_change(source);
-    if (length != length_of(source) || (!same_time && checksum != checksum_of(source))) {
+    if (length != length_of(source) || (!same_time && checksum != content_checksum(source))) {
       refuse(fmt::format("{} has changed since", source.string()));
     }
   }

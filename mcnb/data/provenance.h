@@ -14,6 +14,9 @@ struct Provenance {
   std::string recipe;
 };
 
+// Of what a file holds. Throws Error (kSystem) where it cannot be read.
+std::uint64_t content_checksum(const std::filesystem::path& path);
+
 // Writes it at the head of a state, with the checksum of every source.
 void write_provenance(StateWriter& writer, const Provenance& made_from);
 

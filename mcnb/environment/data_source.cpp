@@ -1,6 +1,7 @@
 #include "mcnb/environment/data_source.h"
 
 #include <fmt/core.h>
+#include <mcnb_code.h>
 #include <xxhash.h>
 
 #include "mcnb/base/check.h"
@@ -19,6 +20,9 @@ std::string key_of(const std::vector<fs::path>& files, const std::string& recipe
   }
   return key;
 }
+
+// Prepared data is made anew by other code: it may do the same in another way.
+std::string by_this_code(const std::string& way) { return way + " code=" MCNB_CODE; }
 
 // Puts the name of the data set before what is wrong with it.
 template <class Make>
@@ -87,10 +91,11 @@ auto DataSource::load_or_make(const fs::path& path, const Load& load, const Make
 std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
     const RatingsSet& set, const RecommendationRecipe& recipe) {
   check(recipe.kind == set.kind, "the recipe is for ratings of this kind");
-  const Provenance made_from{set.files, recipe_text(recipe) + set.reading};
-  return share(recommendation_, key_of(set.files, made_from.recipe), [&] {
+  const std::string way = recipe_text(recipe) + set.reading;
+  const Provenance made_from{set.files, by_this_code(way)};
+  return share(recommendation_, key_of(set.files, way), [&] {
     return load_or_make(
-        prepared_file(set, made_from.recipe, "ratings"),
+        prepared_file(set, way, "ratings"),
         [&](const fs::path& file) { return load_recommendation(file, made_from); },
         [&] {
           ThreadPool threads = make_threads();
@@ -113,12 +118,12 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
                                                       const RecommendationRecipe& recipe,
                                                       std::uint64_t users) {
   const std::lock_guard lock(mutex_);
-  const Provenance made_from{set.files,
-                             fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users)};
-  return share(pools_, key_of(set.files, made_from.recipe), [&] {
+  const std::string way = fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users);
+  const Provenance made_from{set.files, by_this_code(way)};
+  return share(pools_, key_of(set.files, way), [&] {
     const std::shared_ptr<const RecommendationData> data = find_recommendation(set, recipe);
     return load_or_make(
-        prepared_file(set, made_from.recipe, "users"),
+        prepared_file(set, way, "users"),
         [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
         [&] {
           ThreadPool threads = make_threads();

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <mutex>
 
 #include "mcnb/base/error.h"
 #include "mcnb/data/catalogue.h"
+#include "mcnb/data/provenance.h"
 #include "mcnb/data/ratings_readers.h"
 #include "mcnb/data/samples_readers.h"
 #include "mcnb/environment/data_source.h"
@@ -307,24 +310,45 @@ std::unique_ptr<Environment> make_environment(const EnvironmentSpec& spec, std::
   return find_entry(spec.name).make(spec, seed);
 }
 
+namespace {
+
+// Of what a file holds, wherever it lies. Files that have not changed since are not read again.
+std::uint64_t checksum_of(const fs::path& file) {
+  static std::mutex mutex;
+  static std::map<std::string, std::uint64_t> known;
+  std::error_code error;
+  const std::string version =
+      fmt::format("{} {} {}", file.string(), fs::file_size(file, error),
+                  fs::last_write_time(file, error).time_since_epoch().count());
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(version); found != known.end()) {
+    return found->second;
+  }
+  return known[version] = content_checksum(file);
+}
+
+// Of the names and lengths of all files below: there may be hundreds of thousands.
+std::uint64_t checksum_of_folder(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files(fs::recursive_directory_iterator(folder, error), {});
+  std::ranges::sort(files);
+  std::string text;
+  for (const fs::path& file : files) {
+    text += fmt::format("{} {};", file.lexically_relative(folder).string(),
+                        fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0);
+  }
+  return XXH3_64bits(text.data(), text.size());
+}
+
+}  // namespace
+
 std::string source_text(const EnvironmentSpec& spec) {
   std::string text;
   for (const fs::path& source : find_entry(spec.name).files(spec)) {
-    // A folder stands for all files below it.
     std::error_code error;
-    std::vector<fs::path> files{source};
-    if (fs::is_directory(source, error)) {
-      files.assign(fs::recursive_directory_iterator(source, error), {});
-      std::ranges::sort(files);
-    }
-    std::string known;
-    for (const fs::path& file : files) {
-      known += fmt::format("{} {} {};", file.string(),
-                           fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0,
-                           fs::last_write_time(file, error).time_since_epoch().count());
-    }
-    text += fmt::format("{}{} {:016x}", text.empty() ? "" : "; ", source.filename().string(),
-                        XXH3_64bits(known.data(), known.size()));
+    text += fmt::format(
+        "{}{} {:016x}", text.empty() ? "" : "; ", source.filename().string(),
+        fs::is_directory(source, error) ? checksum_of_folder(source) : checksum_of(source));
   }
   return text;
 }

@@ -29,8 +29,8 @@ std::vector<EnvironmentHelp> environment_help();
 OptionValues all_options(const EnvironmentSpec& spec);
 
 // What identifies the files behind an environment of a data set, so that results made from others
-// are told apart: names, sizes and times of change. Empty for the synthetic world. Throws Error
-// (kInput) where files are missing.
+// are told apart wherever the files lie: names and checksums, of a folder those of the names and
+// sizes below it. Empty for the synthetic world. Throws Error (kInput) where files are missing.
 std::string source_text(const EnvironmentSpec& spec);
 
 // Throws as all_options does, and for options that contradict each other; Error (kInput) where the

@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 2;
 constexpr std::int64_t kApplication = 1296256578;  // "MCNB"
+constexpr std::string_view kFailed = "failed: ";   // no JSON begins so
 
 Json to_json(const CellResult& result) {
   Json curve{{"round", Json::array()}, {"regret", Json::array()}};
@@ -103,7 +104,7 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
                 fmt::format("{}: cannot write: {}", path.string(), failed.message()));
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
-  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
   const std::int64_t kind = database_->number("PRAGMA application_id");
   if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
     database_->run(
@@ -116,25 +117,25 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: expected results of mcnb, found another database", path.string()));
   }
-  // A file that can only be read would fail after the first cell, not before.
-  database_->run("BEGIN IMMEDIATE; ROLLBACK");
+  // A file that can only be read fails here, not after the first cell.
+  database_->run(
+      "CREATE TABLE IF NOT EXISTS texts(name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;"
+      "BEGIN IMMEDIATE; ROLLBACK");
 }
 
-std::optional<CellResult> CellStore::find(const Cell& cell) const {
+// A result, or a failure, as it is kept.
+std::optional<std::string> CellStore::find_text(const Cell& cell) const {
   const std::string key = cell_key(cell, program_);
   const std::lock_guard lock(mutex_);
   Statement statement(*database_, "SELECT result FROM cells WHERE key = ?1");
   if (!statement.bind(1, std::string_view(key)).next()) {
     return std::nullopt;
   }
-  CellResult result = result_from_json(std::string(statement.bytes(0)));
-  result.policy = cell.policy.label;  // the same options may have been written differently
-  return result;
+  return std::string(statement.bytes(0));
 }
 
-void CellStore::save(const Cell& cell, const CellResult& result) const {
+void CellStore::save_text(const Cell& cell, const std::string& text) const {
   const std::string key = cell_key(cell, program_);
-  const std::string text = result_to_json(result);
   const std::lock_guard lock(mutex_);
   Statement(*database_, "INSERT OR REPLACE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)")
       .bind(1, std::string_view(key))
@@ -146,16 +147,71 @@ void CellStore::save(const Cell& cell, const CellResult& result) const {
       .finish();
 }
 
+std::optional<CellResult> CellStore::find(const Cell& cell) const {
+  const std::optional<std::string> text = find_text(cell);
+  if (!text || text->starts_with(kFailed)) {
+    return std::nullopt;
+  }
+  CellResult result = result_from_json(*text);
+  result.policy = cell.policy.label;  // the same options may have been written differently
+  return result;
+}
+
+void CellStore::save(const Cell& cell, const CellResult& result) const {
+  save_text(cell, result_to_json(result));
+}
+
+std::optional<std::string> CellStore::find_failure(const Cell& cell) const {
+  const std::optional<std::string> text = find_text(cell);
+  if (!text || !text->starts_with(kFailed)) {
+    return std::nullopt;
+  }
+  return text->substr(kFailed.size());
+}
+
+void CellStore::save_failure(const Cell& cell, const std::string& why) const {
+  save_text(cell, std::string(kFailed) + why);
+}
+
+void CellStore::keep_text(const std::string& name, const std::string& text) const {
+  const std::lock_guard lock(mutex_);
+  Statement(*database_, "INSERT OR REPLACE INTO texts VALUES(?1, ?2)")
+      .bind(1, std::string_view(name))
+      .bind(2, std::string_view(text))
+      .finish();
+}
+
+std::map<std::string, std::string> CellStore::kept_texts() const {
+  const std::lock_guard lock(mutex_);
+  Statement statement(*database_, "SELECT name, text FROM texts");
+  std::map<std::string, std::string> texts;
+  while (statement.next()) {
+    texts.emplace(statement.bytes(0), statement.bytes(1));
+  }
+  return texts;
+}
+
 std::size_t CellStore::merge(const std::filesystem::path& other) const {
   if (!std::filesystem::exists(other)) {
     throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", other.string()));
+  }
+  {
+    // Looked at before it is opened for good, which would make a database of any empty file.
+    Database look(other, Database::Access::kReadOnly);
+    if (look.number("PRAGMA application_id") != kApplication) {
+      throw Error(ErrorKind::kCorrupt, fmt::format("{}: expected results of mcnb, found something "
+                                                   "else",
+                                                   other.string()));
+    }
   }
   const CellStore from(other, program_);
   const std::lock_guard lock(mutex_);
   const std::string name = other.string();
   Statement(*database_, "ATTACH ?1 AS other").bind(1, std::string_view(name)).finish();
   const std::int64_t before = database_->number("SELECT count(*) FROM cells");
-  database_->run("INSERT OR IGNORE INTO cells SELECT * FROM other.cells");
+  database_->run(
+      "INSERT OR IGNORE INTO cells SELECT * FROM other.cells;"
+      "INSERT OR IGNORE INTO texts SELECT * FROM other.texts");
   database_->run("DETACH other");
   return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,8 +37,16 @@ class CellStore {
   // Either the whole result is on disk afterwards or nothing. Throws Error (kSystem).
   void save(const Cell& cell, const CellResult& result) const;
 
-  // Adds the cells of another such file that this one has not; says how many. Throws as the
-  // constructor does.
+  // Why exactly this cell, played by this program, could not be played to its end.
+  std::optional<std::string> find_failure(const Cell& cell) const;
+  void save_failure(const Cell& cell, const std::string& why) const;
+
+  // Texts beside the cells, by name: what has been asked for, and what is no cell.
+  void keep_text(const std::string& name, const std::string& text) const;
+  std::map<std::string, std::string> kept_texts() const;
+
+  // Adds the cells and texts of another such file that this one has not; says how many cells.
+  // Throws as the constructor does.
   std::size_t merge(const std::filesystem::path& other) const;
 
   // Cells in the file, of whatever program.
@@ -46,6 +55,9 @@ class CellStore {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  std::optional<std::string> find_text(const Cell& cell) const;
+  void save_text(const Cell& cell, const std::string& text) const;
+
   std::filesystem::path path_;
   std::string program_;
   mutable std::mutex mutex_;

@@ -1,5 +1,8 @@
 #include "mcnb/experiment/experiment.h"
 
+#include <fmt/core.h>
+#include <xxhash.h>
+
 #include <mutex>
 
 #include "mcnb/base/error.h"
@@ -44,6 +47,23 @@ Shard parse_shard(const std::string& text) {
   return shard;
 }
 
+namespace {
+
+// Which part a cell belongs to: by chance, so that all parts take about as long, but the same on
+// every machine.
+std::uint64_t shard_of(const Cell& cell, std::uint64_t count) {
+  std::string text =
+      fmt::format("{} {} {} {}", cell.environment.name, cell.policy.label, cell.seed, cell.rounds);
+  for (const OptionValues& options : {cell.environment.options, cell.policy.options}) {
+    for (const auto& [name, value] : options) {
+      text += fmt::format(" {}={}", name, value);
+    }
+  }
+  return XXH3_64bits(text.data(), text.size()) % count + 1;
+}
+
+}  // namespace
+
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,
@@ -53,12 +73,21 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
   std::size_t kept = 0;
   std::uint64_t rounds = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
+    bool known = false;
     if (!options.fresh || options.stored_only) {
       results[i] = store.find(cells[i]);
+      known = results[i].has_value();
+      if (!known && options.failures != nullptr) {
+        if (const std::optional<std::string> why = store.find_failure(cells[i])) {
+          (*options.failures)[i] = *why;
+          known = true;
+        }
+      }
     }
-    if (results[i]) {
+    if (known) {
       ++kept;
-    } else if (!options.stored_only && i % options.shard.count + 1 == options.shard.part) {
+    } else if (!options.stored_only &&
+               shard_of(cells[i], options.shard.count) == options.shard.part) {
       missing.push_back(i);
       rounds += cells[i].rounds;
     }
@@ -86,6 +115,8 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
         control.stop = true;
         throw;
       }
+      store.save_failure(cells[i], error.what());
+      ++progress.cells_done;
       const std::lock_guard lock(failing);
       (*options.failures)[i] = error.what();
     } catch (...) {

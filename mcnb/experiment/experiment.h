@@ -40,7 +40,7 @@ struct ExperimentProgress {
   std::atomic<std::size_t> cells_done{0};  // kept or run
 };
 
-// Which part of the cells is run here: every count-th, beginning with number `part`, from 1.
+// Which part of the cells is run here, from 1: about as many as in every other part.
 struct Shard {
   std::uint64_t part = 1;
   std::uint64_t count = 1;

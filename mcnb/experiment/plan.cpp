@@ -117,6 +117,13 @@ class PlanReader {
     if (grid.policies.empty() || grid.options.empty()) {
       refuse(node, "grid", "policies, and options with their values");
     }
+    for (const std::string& policy : grid.policies) {
+      for (const Axis& axis : grid.options) {
+        for (const std::string& value : axis.values) {
+          resolved_options(parse_policy(fmt::format("{}:{}={}", policy, axis.option, value)));
+        }
+      }
+    }
     return grid;
   }
 
@@ -132,12 +139,25 @@ class PlanReader {
       } else if (key == "grid" && value.is_array()) {
         for (const toml::node& entry : *value.as_array()) {
           tuning.grids.push_back(grid(entry));
+          check_once(entry, tuning.grids);
         }
       } else {
         refuse_unknown(value, key.str(), "rounds, seeds, first_seed, [[tune.grid]]");
       }
     }
     return tuning;
+  }
+
+  // No policy has two grids.
+  void check_once(const toml::node& node, const std::vector<Grid>& grids) const {
+    std::set<std::string> seen;
+    for (const Grid& grid : grids) {
+      for (const std::string& policy : grid.policies) {
+        if (!seen.insert(policy).second) {
+          refuse(node, "policies", fmt::format("one grid for {}", policy));
+        }
+      }
+    }
   }
 
   PublishedLine published(const toml::node& node) const {
@@ -168,6 +188,9 @@ class PlanReader {
     for (const auto& [key, value] : table(node, "replace")) {
       if (key == "environments") {
         one.environments = texts(value, "environments");
+        for (const std::string& name : one.environments) {
+          all_options(parse_environment(name));
+        }
       } else if (key == "policy") {
         one.policy = text(value, "policy");
       } else if (key == "by") {
@@ -251,12 +274,65 @@ class PlanReader {
     }
     for (const std::string& reference : plan.references) {
       if (reference != "sqrt" && reference != "sqrt-users") {
-        refuse(root, "references", "sqrt, sqrt-users");
+        refuse(at(root, "references"), "references", "sqrt, sqrt-users");
+      }
+    }
+    const bool has_axis_figure = plan.figure == Figure::kAxis;
+    const std::pair<const char*, bool> needs_axis[] = {{"lines", plan.lines.has_value()},
+                                                       {"references", !plan.references.empty()},
+                                                       {"order_of_arms", plan.order_of_arms}};
+    for (const auto& [field, is_there] : needs_axis) {
+      if (is_there && !has_axis_figure) {
+        refuse(at(root, field), field, "figure = \"axis\" beside it");
+      }
+    }
+    if (plan.lines && plan.lines->of_environment) {
+      refuse(at(root, "lines"), "lines", "policy.NAME as its option");
+    }
+    check_policies(root, plan);
+    check_distinct(at(root, "environments"), "environments", plan.environments);
+    check_distinct(at(root, "policies"), "policies", plan.policies);
+    check_settings(plan.settings, {plan});
+  }
+
+ private:
+  static const toml::node& at(const toml::table& root, const char* field) {
+    const toml::node* node = root.get(field);
+    return node == nullptr ? static_cast<const toml::node&>(root) : *node;
+  }
+
+  void check_distinct(const toml::node& node, const char* field,
+                      const std::vector<std::string>& names) const {
+    if (std::set(names.begin(), names.end()).size() < names.size()) {
+      refuse(node, field, "every entry once");
+    }
+  }
+
+  // That what is said of policies is said of those there are.
+  void check_policies(const toml::table& root, const Plan& plan) const {
+    const auto is_there = [&](const std::string& policy) {
+      return std::ranges::count(plan.policies, policy) > 0;
+    };
+    if (!plan.matched_to.empty() && !is_there(plan.matched_to)) {
+      refuse(at(root, "matched_to"), "matched_to", "one of the plan's policies");
+    }
+    for (const Replacement& one : plan.replacements) {
+      if (!is_there(one.policy)) {
+        refuse(at(root, "replace"), "policy",
+               fmt::format("one of the plan's policies, not {}", one.policy));
+      }
+    }
+    for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
+      for (const std::string& policy : plan.policies) {
+        if (*axis && !(*axis)->of_environment &&
+            policy.find(":" + (*axis)->option + "=") != std::string::npos) {
+          refuse(at(root, "policies"), "policies",
+                 fmt::format("{} without {}, which the axis sets", policy, (*axis)->option));
+        }
       }
     }
   }
 
- private:
   std::string file_;
 };
 
@@ -307,8 +383,9 @@ Plan read_plan(const fs::path& path) {
     root = toml::parse_file(file);
   } catch (const toml::parse_error& error) {
     const auto line = error.source().begin.line;
-    throw Error(line == 0 ? ErrorKind::kInput : ErrorKind::kUsage,
-                fmt::format("{}: line {}: {}", file, line, error.description()));
+    throw line == 0
+        ? Error(ErrorKind::kInput, fmt::format("{}: cannot read it", file))
+        : Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}", file, line, error.description()));
   }
   const PlanReader reader(file);
   Plan plan;
@@ -325,7 +402,12 @@ Plan read_plan(const fs::path& path) {
                   fmt::format("{}: line {}: {}", file, value.source().begin.line, text));
     }
   }
-  reader.check(root, plan);
+  try {
+    reader.check(root, plan);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    throw text.starts_with(file) ? error : Error(error.kind(), fmt::format("{}: {}", file, text));
+  }
   if (plan.title.empty()) {
     plan.title = plan.name;
   }
@@ -438,6 +520,19 @@ std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource
     }
   }
   return studies;
+}
+
+void check_settings(const OptionValues& settings, const std::vector<Plan>& plans) {
+  for (const auto& [name, value] : settings) {
+    const bool is_known = std::ranges::any_of(plans, [&](const Plan& plan) {
+      return std::ranges::any_of(plan.environments, [&](const std::string& environment) {
+        return all_options(parse_environment(environment)).contains(name);
+      });
+    });
+    if (!is_known) {
+      refuse_option(name, "an option of one of the environments, see mcnb environments", value);
+    }
+  }
 }
 
 std::vector<PolicySpec> grid_of(const TuningPlan& tuning, const PolicySpec& policy) {

@@ -96,6 +96,9 @@ struct Study {
 // values of axes of theirs. All share `data`. Throws Error (kUsage) for options that do not exist.
 std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource>& data);
 
+// Throws Error (kUsage) for an option that no environment of the plans has.
+void check_settings(const OptionValues& settings, const std::vector<Plan>& plans);
+
 // Policies as the values of an axis make them: "mcnb:gamma=0.2" of "mcnb".
 std::vector<std::string> with_values(const std::vector<std::string>& policies, const Axis& axis);
 

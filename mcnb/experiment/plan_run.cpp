@@ -40,16 +40,24 @@ class PlanRun {
         progress_(progress) {}
 
   PlanResults run() {
-    if (!options_.cells.stored_only) {
-      prepare();
+    prepare();
+    bool ready = true;
+    if (plan_.matched_to.empty()) {
+      ready = tune([](const PolicySpec&) { return true; });
+    } else {
+      // Those that are matched are tuned as they will be run.
+      const auto is_model = [&](const PolicySpec& policy) {
+        return policy.label == plan_.matched_to;
+      };
+      ready = tune(is_model) && match() &&
+              tune([&](const PolicySpec& policy) { return !is_model(policy); });
     }
-    bool ready = !options_.tune || tune();
-    ready = ready && (plan_.matched_to.empty() || match());
     std::vector<Cell> cells;
     for (const Study& study : studies_) {
       const std::vector<Cell> own = cells_of(study.experiment);
       cells.insert(cells.end(), own.begin(), own.end());
     }
+    failed_.clear();
     const Found found = ready ? run_all(cells) : Found(cells.size());
     std::size_t at = 0;
     for (Study& study : studies_) {
@@ -60,9 +68,9 @@ class PlanRun {
           results.results.push_back(*found[at]);
         } else {
           ++results.missing;
+          ++(failed_.contains(at) ? outcome_.failed : outcome_.missing);
         }
       }
-      outcome_.missing += results.missing;
       outcome_.studies.push_back(std::move(results));
     }
     return std::move(outcome_);
@@ -90,7 +98,11 @@ class PlanRun {
 
   // The point with the least mean regret, the first of several. Tuning seeds are not those of the
   // study: read_plan's default lies far beyond, and a clash is refused.
-  bool tune() {
+  template <class IsWanted>
+  bool tune(IsWanted is_wanted) {
+    if (!options_.tune) {
+      return true;
+    }
     const TuningPlan& tuning = plan_.tuning;
     std::vector<TuningCase> cases;
     std::vector<Cell> cells;
@@ -103,9 +115,10 @@ class PlanRun {
                       std::to_string(tuning.first_seed));
       }
       for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
-        std::vector<PolicySpec> points = experiment.policies[p].name == kOracle
-                                             ? std::vector<PolicySpec>()
-                                             : grid_of(tuning, experiment.policies[p]);
+        std::vector<PolicySpec> points =
+            experiment.policies[p].name == kOracle || !is_wanted(experiment.policies[p])
+                ? std::vector<PolicySpec>()
+                : grid_of(tuning, experiment.policies[p]);
         if (points.size() < 2) {
           continue;
         }
@@ -165,7 +178,8 @@ class PlanRun {
   }
 
   // Gives the trainings of neural policies as many steps as the named one took, in the mean over
-  // the seeds of a study: they then do not end early either.
+  // the seeds of a study. They end early only where nothing is left to learn, or where their grid
+  // tries out when to end.
   bool match() {
     std::vector<Cell> cells;
     std::vector<std::size_t> place(studies_.size());
@@ -204,18 +218,30 @@ class PlanRun {
 
   void give_steps(const Study& study, PolicySpec& policy, double steps) {
     const OptionValues options = policy.name == kOracle ? OptionValues() : resolved_options(policy);
+    ChosenOptions chosen{.environment = study.environment,
+                         .at = study.at,
+                         .policy = policy.label,
+                         .chosen = "not matched: no training of its own that could be longer"};
     if (!options.contains("train_steps") || options.at("training") != "replay") {
+      if (options.contains("training")) {
+        outcome_.chosen.push_back(std::move(chosen));
+      }
       return;
     }
     const std::uint64_t trainings = trainings_in(study.experiment.options.rounds, options);
     const auto each = static_cast<std::uint64_t>(
         std::max(1.0, steps / static_cast<double>(std::max<std::uint64_t>(trainings, 1)) + 0.5));
     policy.options["train_steps"] = std::to_string(each);
-    policy.options["stop_loss"] = "0";
-    outcome_.chosen.push_back({.environment = study.environment,
-                               .at = study.at,
-                               .policy = policy.label,
-                               .chosen = written(policy)});
+    const bool is_tried =
+        options_.tune && std::ranges::any_of(plan_.tuning.grids, [&](const Grid& grid) {
+          return std::ranges::count(grid.policies, policy.name) > 0 &&
+                 std::ranges::count(grid.options, "stop_loss", &Axis::option) > 0;
+        });
+    if (!is_tried) {
+      policy.options["stop_loss"] = "0";
+    }
+    chosen.chosen = written(policy);
+    outcome_.chosen.push_back(std::move(chosen));
   }
 
   const Plan& plan_;

@@ -30,6 +30,7 @@ struct PlanResults {
   std::vector<ChosenOptions> chosen;
   std::size_t missing = 0;            // cells, tuning included, as far as they are known
   std::vector<std::string> failures;  // of cells that could not be played to their end
+  std::size_t failed = 0;             // of those, the ones that belong to the studies
 };
 
 struct PlanRunOptions {
@@ -37,8 +38,9 @@ struct PlanRunOptions {
   bool tune = false;
 };
 
-// Runs a plan in up to three steps, of which each needs all cells of the one before: tuning (for
-// every environment by itself), the policy that others are matched to, all the rest. Where cells
+// Runs a plan in steps, of which each needs all cells of the one before: tuning (for every
+// environment by itself); before it, where there is a policy that others are matched to, the tuning
+// and the runs of that one; then all the rest. Where cells
 // are missing after a step (stopped, or left to another shard) the later ones are counted missing.
 // A point of a grid that fails is not chosen; a cell of a study that fails stays missing.
 // Every environment is made once before the cells run, so that data is read by all threads.

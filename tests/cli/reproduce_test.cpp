@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -63,13 +64,13 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
         run_program({"reproduce", plan, "--shard", std::string(part) + "/2", "--output",
                      (folder / part).string()});
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    EXPECT_NE(outcome.errors.find("3 runs are missing: join"), std::string::npos) << outcome.errors;
+    EXPECT_NE(outcome.errors.find("runs are missing: join"), std::string::npos) << outcome.errors;
   }
   const ProgramOutcome merged =
       run_program({"results", "merge", (folder / "1/results.sqlite").string(),
                    (folder / "2/results.sqlite").string()});
   EXPECT_EQ(merged.status, 0) << merged.errors;
-  EXPECT_NE(merged.output.find("3 runs added"), std::string::npos);
+  EXPECT_NE(merged.output.find("1/results.sqlite: 6 runs"), std::string::npos) << merged.output;
   const ProgramOutcome report = run_program({"report", plan, "--output", (folder / "1").string()});
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
@@ -77,6 +78,83 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
   run_program({"reproduce", plan, "--output", (folder / "whole").string()});
   EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),
             file_contents(folder / "1" / "mine" / "curves.csv"));
+}
+
+// Parts made from copies of the data, in other places and of other times, are parts of one whole.
+TEST(Reproduce, ShardsOfDifferentMachinesAreJoined) {
+  const TemporaryFolder folder;
+  put_file(folder / "mine.toml",
+           "environments = [\"mushroom\"]\npolicies = [\"linucb\", \"random\"]\nrounds = 50\n"
+           "seeds = 4\n");
+  for (const char* part : {"1", "2"}) {
+    std::string rows;
+    for (int i = 0; i < 10; ++i) {
+      rows +=
+          "p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u\ne,x,s,y,t,a,f,c,b,k,e,c,s,s,w,w,p,w,o,p,"
+          "n,n,g\n";
+    }
+    const std::filesystem::path file = folder / part / "mushroom" / "agaricus-lepiota.data";
+    std::filesystem::create_directories(file.parent_path());
+    put_file(file, rows);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() -
+                                               std::chrono::hours(part[0] == '1' ? 5 : 9));
+    const ProgramOutcome outcome = run_program(
+        {"reproduce", (folder / "mine.toml").string(), "--shard", std::string(part) + "/2",
+         "--data", (folder / part).string(), "--output", (folder / part).string()});
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  }
+  run_program({"results", "merge", (folder / "1/results.sqlite").string(),
+               (folder / "2/results.sqlite").string()});
+  const ProgramOutcome report = run_program(
+      {"report", "--data", (folder / "2").string(), "--output", (folder / "1").string()});
+  EXPECT_EQ(report.status, 0) << report.errors;
+  EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
+  const std::string page = file_contents(folder / "1" / "report.html");
+  EXPECT_EQ(page.find(folder.path().string()), std::string::npos) << "it names a folder of ours";
+}
+
+TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  put_file(folder / "other.toml",
+           "title = \"Another one\"\nenvironments = [\"synthetic:users=8\"]\n"
+           "policies = [\"random\"]\nrounds = 50\nseeds = 2\n");
+  put_file(folder / "times.toml",
+           "title = \"Times\"\nfigure = \"breakdown\"\nenvironments = [\"synthetic\"]\n"
+           "policies = [\"mcnb\"]\n[axis]\noption = \"environment.users\"\nvalues = [500]\n");
+  EXPECT_EQ(
+      run_program({"reproduce", plan_in(folder), "--tune", "--seeds", "2", "--output", output})
+          .status,
+      0);
+  const ProgramOutcome second = run_program({"reproduce", (folder / "other.toml").string(),
+                                             (folder / "times.toml").string(), "--output", output});
+  EXPECT_EQ(second.status, 0) << second.errors;
+  const auto expect_all = [&] {
+    const std::string page = file_contents(folder / "out" / "report.html");
+    for (const char* part : {"Small &amp; quick", "Another one", "Times", "paper, V100"}) {
+      EXPECT_NE(page.find(part), std::string::npos) << part;
+    }
+  };
+  expect_all();
+  const ProgramOutcome report = run_program({"report", "--output", output});
+  EXPECT_EQ(report.status, 0) << report.errors;
+  EXPECT_EQ(report.errors.find("missing"), std::string::npos) << "as they were run: tuned, 2 seeds";
+  expect_all();
+}
+
+TEST(Reproduce, APlanWithoutDataIsNamedAndTheOthersAreMade) {
+  const TemporaryFolder folder;
+  put_file(folder / "far.toml",
+           "title = \"Far\"\nenvironments = [\"mnist\"]\n"
+           "policies = [\"random\"]\nrounds = 50\nseeds = 2\n");
+  std::filesystem::create_directories(folder / "empty");
+  const ProgramOutcome outcome =
+      run_program({"reproduce", (folder / "far.toml").string(), plan_in(folder), "--data",
+                   (folder / "empty").string(), "--output", (folder / "out").string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string page = file_contents(folder / "out" / "report.html");
+  EXPECT_NE(page.find("the data of no environment is here"), std::string::npos);
+  EXPECT_NE(page.find("Small &amp; quick"), std::string::npos);
 }
 
 TEST(Reproduce, BadInputIsRefusedAndNamed) {
@@ -94,6 +172,8 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
       {{"reproduce", (folder / "bad.toml").string(), "--output", output}, 2, "line 2: round"},
       {{"reproduce", plan_in(folder), "--shard", "3/2", "--output", output}, 2, "shard"},
       {{"reproduce", plan_in(folder), "--rounds", "x", "--output", output}, 2, "rounds"},
+      {{"reproduce", plan_in(folder), "--set", "protocl=text", "--output", output}, 2, "protocl"},
+      {{"run", plan_in(folder), "--rounds", "5", "--output", output}, 2, "--rounds"},
       {{"reproduce", plan_in(folder), "--policies", "nobody", "--output", output}, 2, "nobody"},
       {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
       {{"results", "merge", (folder / "a.sqlite").string(), (folder / "b.sqlite").string()},

@@ -1,5 +1,6 @@
 #include "mcnb/experiment/plan.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +28,6 @@ seeds = 2
 [environment]
 items = 0
 arms = 4
-protocol = "text"   # of other environments
 )";
 
 std::string refusal(const TemporaryFolder& folder, const std::string& text) {
@@ -85,6 +85,18 @@ TEST(Plan, SettingsReachTheEnvironmentsThatKnowThem) {
   EXPECT_EQ(studies[0].experiment.options.rounds, 100U);
 }
 
+TEST(Plan, ASettingThatNoEnvironmentKnowsIsRefused) {
+  const TemporaryFolder folder;
+  const Plan plan = plan_from(folder, kSmall);
+  EXPECT_NO_THROW(check_settings({{"noise", "none"}}, {plan}));
+  EXPECT_THROW(check_settings({{"protocol", "text"}}, {plan}), Error);
+  Plan other = plan;
+  other.environments = {"movielens"};
+  EXPECT_NO_THROW(check_settings({{"protocol", "text"}}, {plan, other}));
+  EXPECT_NE(refusal(folder, std::string(kSmall) + "usres = 50\n").find("option usres"),
+            std::string::npos);
+}
+
 TEST(Plan, AnAxisMultipliesEnvironmentsOrPolicies) {
   const TemporaryFolder folder;
   const std::string axis = std::string("figure = \"axis\"\n") + kSmall;
@@ -130,6 +142,31 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
       {"figure = \"pie\"\nenvironments = [\"synthetic\"]\npolicies = [\"random\"]\n", "curves |"},
       {"figure = \"axis\"\nenvironments = [\"synthetic\"]\npolicies = [\"random\"]\n", "[axis]"},
   };
+  const std::string small = kSmall;
+  const std::string axis = "[axis]\noption = \"policy.alpha\"\nvalues = [1, 2]\n";
+  const std::string linucb = "figure = \"axis\"\nenvironments = [\"synthetic\"]\n";
+  const std::string grid = "[[tune.grid]]\npolicies = [\"linucb\"]\nalpha = [1, 2]\n";
+  const std::pair<std::string, std::string> more[] = {
+      {"matched_to = \"mcnb\"\n" + small, "line 1: matched_to"},
+      {small + "[[replace]]\nenvironments = [\"nowhere\"]\npolicy = \"linucb\"\nby = \"random\"\n",
+       "nowhere"},
+      {small + "[[replace]]\nenvironments = [\"mnist\"]\npolicy = \"mcnb\"\nby = \"random\"\n",
+       "not mcnb"},
+      {small + "[tune]\n" + grid + grid, "one grid for linucb"},
+      {small + "[[tune.grid]]\npolicies = [\"linucbb\"]\nalpha = [1, 2]\n", "linucbb"},
+      {small + "[[tune.grid]]\npolicies = [\"linucb\"]\nalhpa = [1, 2]\n", "alhpa"},
+      {"order_of_arms = true\n" + small, "line 1: order_of_arms"},
+      {"references = [\"sqrt\"]\n" + small, "line 1: references"},
+      {linucb + "policies = [\"linucb:alpha=1\"]\n" + axis, "without alpha"},
+      {linucb + "policies = [\"linucb\"]\n" + axis +
+           "[lines]\noption = \"environment.users\"\nvalues = [5, 6]\n",
+       "policy.NAME"},
+      {"environments = [\"synthetic\", \"synthetic\"]\npolicies = [\"random\"]\n", "once"},
+  };
+  for (const auto& [text, part] : more) {
+    EXPECT_NE(refusal(folder, text).find(part), std::string::npos)
+        << text << " -> " << refusal(folder, text);
+  }
   for (const auto& [text, part] : cases) {
     EXPECT_NE(refusal(folder, text).find(part), std::string::npos)
         << text << " -> " << refusal(folder, text);
@@ -211,10 +248,16 @@ TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
   ASSERT_EQ(ran.results.chosen.size(), 1U);
   EXPECT_NE(ran.results.chosen[0].chosen.find("eta_2=0.05"), std::string::npos);
   EXPECT_EQ(ran.results.missing, 0U);
-  // Of a study it stays missing, and the others are there.
+  // It is known to a report too.
+  const Ran report = run(plan, store, {.cells = {.stored_only = true}, .tune = true});
+  EXPECT_EQ(report.results.missing, 0U);
+  EXPECT_EQ(report.results.chosen.size(), 1U);
+  EXPECT_EQ(report.results.failed, 0U);
+  // A study lacks it, and has the others.
   plan.policies = {"mcnb:width=8:meta_steps=10:eta_2=1000", "random"};
   const Ran lacking = run(plan, store);
-  EXPECT_EQ(lacking.results.missing, 1U);
+  EXPECT_EQ(lacking.results.missing, 0U);
+  EXPECT_EQ(lacking.results.failed, 1U);
   EXPECT_EQ(lacking.results.failures.size(), 1U);
   EXPECT_EQ(lacking.results.studies[0].results.size(), 1U);
 }
@@ -240,6 +283,49 @@ TEST(PlanRun, MatchedPoliciesGetTheStepsOfTheOther) {
   EXPECT_NEAR(got / wanted, 1.0, 0.01);
   plan.matched_to = "nobody";
   EXPECT_THROW(run(plan, CellStore(folder / "cells.sqlite", "a")), Error);
+}
+
+// Every neural policy, tuned as it is run.
+TEST(PlanRun, MatchedPoliciesAreTunedWithTheStepsTheyGet) {
+  const TemporaryFolder folder;
+  const std::string short_schedule =
+      ":width=8:train_every=10:train_often_until=50:train_every_later=20";
+  const char* neural[] = {"epsilon-greedy", "neuucb-one",    "neuucb-ind",
+                          "neuralts",       "neural-linear", "neuau"};
+  std::string policies = "\"mcnb:width=8:meta_steps=2\", \"neuucb-one:training=online\"";
+  for (const char* name : neural) {
+    policies += fmt::format(", \"{}{}\"", name, short_schedule);
+  }
+  const Plan plan = plan_from(
+      folder,
+      "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
+      "policies = [" +
+          policies +
+          "]\nmatched_to = \"mcnb:width=8:meta_steps=2\"\n[tune]\nrounds = 40\nseeds = 1\n"
+          "[[tune.grid]]\npolicies = [\"neuucb-one\"]\nstop_loss = [0, 0.001]\n");
+  const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"), {.tune = true});
+  EXPECT_EQ(ran.results.missing, 0U);
+  std::size_t matched = 0;
+  std::size_t not_matched = 0;
+  bool tuned = false;
+  for (const ChosenOptions& chosen : ran.results.chosen) {
+    not_matched += chosen.chosen.starts_with("not matched") ? 1 : 0;
+    matched +=
+        chosen.points == 0 && chosen.chosen.find("train_steps=") != std::string::npos ? 1 : 0;
+    tuned |= chosen.points == 2 && chosen.chosen.find("train_steps=") != std::string::npos;
+  }
+  EXPECT_EQ(matched, std::size(neural));
+  EXPECT_EQ(not_matched, 1U);
+  EXPECT_TRUE(tuned) << "the grid is tried with the steps that are run";
+  double wanted = 0.0;
+  for (const CellResult& result : ran.results.studies[0].results) {
+    const auto steps = static_cast<double>(result.steps.training + result.steps.adaptation);
+    wanted = result.policy.starts_with("mcnb") ? steps : wanted;
+    if (result.policy.find("train_every") != std::string::npos &&
+        !result.policy.starts_with("neuucb-one")) {
+      EXPECT_NEAR(steps / wanted, 1.0, 0.03) << result.policy;
+    }
+  }
 }
 
 TEST(PlanRun, CountsTrainingsAsTheScheduleDoes) {

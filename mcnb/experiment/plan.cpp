@@ -346,7 +346,7 @@ std::string with_option(const std::string& policy, const std::string& option,
   return policy + set + value;
 }
 
-// The options of another, under the old label.
+// The options of another, and those that it has of its own, under the old label.
 std::vector<PolicySpec> replaced(std::vector<PolicySpec> policies,
                                  const std::vector<Replacement>& replacements,
                                  const std::string& environment) {
@@ -355,10 +355,13 @@ std::vector<PolicySpec> replaced(std::vector<PolicySpec> policies,
       continue;
     }
     for (PolicySpec& policy : policies) {
-      if (policy.label == one.policy) {
-        const std::string label = policy.label;
-        policy = parse_policy(one.by);
-        policy.label = label;
+      if (policy.label == one.policy || policy.label.starts_with(one.policy + ":")) {
+        PolicySpec by = parse_policy(one.by);
+        for (const auto& [option, value] : policy.options) {
+          by.options[option] = value;
+        }
+        by.label = policy.label;
+        policy = std::move(by);
       }
     }
   }

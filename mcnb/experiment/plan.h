@@ -49,7 +49,7 @@ struct PublishedLine {
 // A policy that has other options in some environments.
 struct Replacement {
   std::vector<std::string> environments;  // names
-  std::string policy;                     // as the plan has it: what it is still called
+  std::string policy;  // as the plan has it, perhaps with more options: what it is still called
   std::string by;
 };
 

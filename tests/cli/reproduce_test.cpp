@@ -5,8 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "mcnb/experiment/cell_store.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 
@@ -78,6 +80,35 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
   run_program({"reproduce", plan, "--output", (folder / "whole").string()});
   EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),
             file_contents(folder / "1" / "mine" / "curves.csv"));
+}
+
+TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {
+  const TemporaryFolder folder;
+  const auto arguments = [&](const char* seeds) {
+    return std::vector<std::string>{
+        "reproduce", (folder / "mine.toml").string(), "--seeds", seeds, "--jobs", "1",
+        "--output",  (folder / "out").string()};
+  };
+  put_file(folder / "mine.toml",
+           "environments = [\"synthetic:users=8:items=0\"]\n"
+           "policies = [\"random\"]\nrounds = 100\n");
+  Program program(arguments("20000"));
+  const auto finished = [&] {
+    return std::filesystem::exists(folder / "out/results.sqlite")
+               ? CellStore(folder / "out/results.sqlite", "any").size()
+               : 0;
+  };
+  while (finished() < 3 && program.is_running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(program.is_running()) << program.wait().errors;
+  program.interrupt();
+  const ProgramOutcome outcome = program.wait();
+  EXPECT_EQ(outcome.status, 130) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("the same command goes on"), std::string::npos);
+  const ProgramOutcome resumed = run_program(arguments("3"));
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_NE(resumed.errors.find("3 runs, 3 of them kept"), std::string::npos) << resumed.errors;
 }
 
 // Parts made from copies of the data, in other places and of other times, are parts of one whole.

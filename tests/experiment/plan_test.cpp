@@ -117,6 +117,21 @@ TEST(Plan, AnAxisMultipliesEnvironmentsOrPolicies) {
   EXPECT_EQ(alphas[0].experiment.policies[5].label, "linucb:alpha=1:lambda=3");
 }
 
+TEST(Plan, AReplacementKeepsTheOptionsOfWhatItReplaces) {
+  const TemporaryFolder folder;
+  Plan plan = plan_from(folder,
+                        "environments = [\"synthetic\"]\npolicies = [\"mcnb\", \"random\"]\n"
+                        "[[replace]]\nenvironments = [\"synthetic\"]\npolicy = \"mcnb\"\n"
+                        "by = \"mcnb:preset=experiments:S=3\"\n");
+  plan.policies.emplace_back("mcnb:S=7");
+  const std::vector<PolicySpec> policies = studies_of(plan, nullptr)[0].experiment.policies;
+  EXPECT_EQ(policies[0].label, "mcnb");
+  EXPECT_EQ(policies[0].options, (OptionValues{{"preset", "experiments"}, {"S", "3"}}));
+  EXPECT_EQ(policies[1].options, OptionValues());
+  EXPECT_EQ(policies[2].label, "mcnb:S=7");
+  EXPECT_EQ(policies[2].options, (OptionValues{{"preset", "experiments"}, {"S", "7"}}));
+}
+
 TEST(Plan, GridsGiveAllCombinationsButKeepWhatIsSaid) {
   const TuningPlan tuning{
       .grids = {

@@ -358,6 +358,15 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
   }
   Section section = make_section(folder, plan, results);
   section.notes.insert(section.notes.end(), notes.begin(), notes.end());
+  for (NamedTable& table : section.tables) {
+    table.caption = without_folders(table.caption);
+  }
+  for (NamedPicture& picture : section.pictures) {
+    picture.caption = without_folders(picture.caption);
+  }
+  for (std::string& note : section.notes) {
+    note = without_folders(note);
+  }
   return section;
 }
 

@@ -169,7 +169,8 @@ class AxisFigures {
                            factor, plan_.axis->option, measured.front().label);
       for (const std::string& reference : plan_.references) {
         const bool of_users = reference == "sqrt-users" && plan_.axis->option != "users";
-        PlotLine line{fmt::format("c sqrt({})", of_users ? "users" : plan_.axis->option), {}, true};
+        PlotLine line{
+            fmt::format("c sqrt({})", of_users ? "users" : plan_.axis->option), {}, true, of_users};
         for (const std::string& value : plan_.axis->values) {
           const double x = place_of(value, numbers);
           line.points.push_back({x, factor * std::sqrt(of_users ? users_in(shown) : x)});

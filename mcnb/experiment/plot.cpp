@@ -28,6 +28,7 @@ constexpr std::array<std::size_t, 7> kMarks = {7, 5, 9, 13, 11, 15, 6};
 constexpr std::size_t kAdjustedRand = 2;
 constexpr std::size_t kSmoothing = 10;  // measurements in a moving mean
 constexpr std::size_t kMostInside = 8;  // lines of a legend that do not hide the curves
+constexpr const char* kBelow = "below center horizontal height 1";  // clear of the axis' name
 constexpr double kLineWidth = 2.5;
 constexpr double kFirstLineWidth = 4.0;  // of the policy that the others are held against
 constexpr const char* kRandom = "random";
@@ -131,8 +132,11 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
         leaves ? fmt::format("{} ({:.0f})", line.label, line.end) : line.label;
     plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} title {}{}", data,
                          line.block, line.width, line.style, gnuplot_string(label),
-                         &line == &lines.back() ? "\n" : ", ");
+                         &line == &lines.back() ? "" : ", ");
   }
+  // Once more, over all others.
+  plots += fmt::format(", '{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
+                       lines.front().block, lines.front().width, lines.front().style);
   const std::string over =
       seeds > 1 ? fmt::format("mean of {} seeds ± deviation", seeds) : "1 seed";
   return fmt::format(
@@ -142,8 +146,8 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
       "set key {} Left reverse noenhanced opaque samplen 2.5 spacing 1.15\n"
       "plot {}",
       gnuplot_string(fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over)),
-      limit ? fmt::format("{}", *limit) : "*",
-      lines.size() <= kMostInside ? "top left" : "below center horizontal", plots);
+      limit ? fmt::format("{}", *limit) : "*", lines.size() <= kMostInside ? "top left" : kBelow,
+      plots);
 }
 
 // Of one policy all measures; of several the adjusted Rand index, which unites the others.
@@ -171,11 +175,11 @@ std::string quality_panel(const std::vector<Line>& lines, const std::string& dat
       "set ylabel '{}'\n"
       "set yrange [*<-0.04:1.02]\n"
       "set autoscale yfixmin\n"
-      "set key below center horizontal Left reverse noenhanced samplen 3.5 spacing 1.15\n"
+      "set key {} Left reverse noenhanced samplen 3.5 spacing 1.15\n"
       "plot {}\n",
       gnuplot_string("Found clusters against the users that truly agree" +
                      (alone ? ": " + whose : std::string())),
-      alone ? "share" : kMeasures[kAdjustedRand], plots);
+      alone ? "share" : kMeasures[kAdjustedRand], kBelow, plots);
 }
 
 std::string script(const std::vector<Line>& lines, const ExperimentOptions& options,
@@ -208,19 +212,37 @@ PlotFiles draw(const std::filesystem::path& folder, const std::string& name,
 
 std::string colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
 
+// Where the y axis of draw_lines ends: above all lines but those that may leave the frame. Nothing
+// where these fit as well.
+std::optional<double> lines_limit(const std::vector<PlotLine>& lines) {
+  double seen = 0.0;
+  double leaving = 0.0;
+  for (const PlotLine& line : lines) {
+    for (const PlotPoint& point : line.points) {
+      double& top = line.may_leave ? leaving : seen;
+      top = std::max(top, point.y + point.deviation);
+    }
+  }
+  return seen > 0.0 && leaving > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
+}
+
 // What is drawn of one line of draw_lines.
 std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& frame,
-                      const std::string& data) {
+                      const std::string& data, const std::optional<double>& limit) {
   const std::string colour = colour_of(i);
   const std::string from = fmt::format("'{}' index {} using ", data, i);
-  const std::string title = gnuplot_string(line.label);
+  const double end = line.points.back().y;
+  const bool leaves = line.may_leave && limit && end > *limit;
+  const std::string title =
+      gnuplot_string(leaves ? fmt::format("{} ({:.0f}, above)", line.label, end) : line.label);
   if (line.published) {
     return from +
-           fmt::format("1:2 with lines linewidth 2 linecolor rgb '{}' dashtype (3,4) title {}",
+           fmt::format("1:2 with lines linewidth 3 linecolor rgb '{}' dashtype (2,3) title {}",
                        colour, title);
   }
-  const std::string marks = fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour,
-                                        kMarks[i % kMarks.size()], frame.only_points ? 1.8 : 1.3);
+  const std::string marks =
+      fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour, kMarks[i % kMarks.size()],
+                  frame.only_points ? (i == 0 ? 2.4 : 1.8) : 1.3);
   const std::string bars = from + "1:2:3 with yerrorbars linewidth 1.5 " + marks + " ";
   if (frame.only_points) {
     return bars + "notitle, " + from + "1:2 with points linewidth 2 " + marks + " title " + title;
@@ -309,6 +331,7 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
 
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,
                      const PlotFrame& frame, const std::vector<PlotLine>& lines) {
+  const std::optional<double> limit = lines_limit(lines);
   std::string data;
   std::string plots;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -316,19 +339,21 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
       data += fmt::format("{} {} {}\n", point.x, point.y, point.deviation);
     }
     data += "\n\n";
-    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, frame, name + ".dat");
+    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, frame, name + ".dat", limit);
   }
   const std::optional<Extent> range = frame.log_x ? log_range(lines) : std::nullopt;
   std::string text =
       std::string(kPlotStyle) +
-      fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
-                  gnuplot_string(frame.title), gnuplot_string(frame.x), gnuplot_string(frame.y)) +
+      fmt::format(
+          "set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} "
+          "noenhanced\n",
+          gnuplot_string(frame.title), gnuplot_string(frame.x), gnuplot_string(frame.y)) +
       (range ? fmt::format("set logscale x\nset xrange [{}:{}]\n", range->low, range->high) : "") +
       ticks_text(frame.ticks.empty() && range ? log_ticks(*range) : frame.ticks) +
-      "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n"
-      "set yrange [0<*:*]\n" +
+      "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n" +
+      fmt::format("set yrange [0<*:{}]\n", limit ? fmt::format("{}", *limit) : "*") +
       fmt::format("set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n",
-                  frame.only_points ? "outside right top vertical" : "below center horizontal");
+                  frame.only_points ? "outside right top vertical" : kBelow);
   for (const char* kind : {"png", "svg"}) {
     text += start_picture(name, kind, "1300,720") + "plot " + plots + "\nunset output\n";
   }

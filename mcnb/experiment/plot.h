@@ -35,6 +35,7 @@ struct PlotLine {
   std::string label;
   std::vector<PlotPoint> points;
   bool published = false;  // drawn dotted, without marks
+  bool may_leave = false;  // the frame, rather than press the others together
 };
 // Where an axis has marks, and what is written there.
 using PlotTicks = std::vector<std::pair<std::string, double>>;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "mcnb/experiment/axis_figures.h"
 #include "mcnb/experiment/contestants.h"
@@ -88,17 +89,20 @@ class SectionMaker {
 
   // Notes what made runs of the policy fail; false where nothing did.
   bool name_failures(const Shown& shown, const std::string& policy) {
-    const std::string place = shown.name + ": ";
-    bool found = false;
-    for (const std::string& failure : results_.failures) {
-      if (failure.starts_with(place + policy + ", seed ")) {
-        writer_.note(fmt::format("{}: failed, and {} is left out: {}", name_of(shown), policy,
-                                 failure.substr(place.size())));
-        named_.push_back(failure);
-        found = true;
-      }
+    const std::string whose = fmt::format("{}: {}, ", shown.name, policy);  // seed 1: why
+    std::vector<std::string> found;
+    std::ranges::copy_if(
+        results_.failures, std::back_inserter(found),
+        [&](const std::string& failure) { return failure.starts_with(whose + "seed "); });
+    if (found.empty()) {
+      return false;
     }
-    return found;
+    writer_.note(fmt::format(
+        "{}: {} failed and is left out: {}{}", name_of(shown), policy,
+        found.front().substr(whose.size()),
+        found.size() == 1 ? "" : fmt::format(" (and {} more seeds)", found.size() - 1)));
+    named_.insert(named_.end(), found.begin(), found.end());
+    return true;
   }
 
   Shown described(const Study& study) const {

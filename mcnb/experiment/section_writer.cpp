@@ -81,9 +81,9 @@ std::string difference_text(const std::optional<Difference>& difference) {
   if (!difference) {
     return "-";
   }
-  return difference->judged ? fmt::format("{:+.0f} [{:+.0f}, {:+.0f}]", difference->mean,
+  return difference->judged ? fmt::format("{:+.1f} [{:+.1f}, {:+.1f}]", difference->mean,
                                           difference->judged->low, difference->judged->high)
-                            : fmt::format("{:+.0f} [-]", difference->mean);
+                            : fmt::format("{:+.1f} [-]", difference->mean);
 }
 
 std::string p_text(const std::optional<Difference>& difference) {

@@ -54,7 +54,7 @@ std::string file_name(const std::string& text);
 std::string digits(const std::optional<double>& value);
 // Appends difference, low, high and p, likewise.
 void add_digits(Row& row, const std::optional<Difference>& difference);
-// For people: "164 ± 8", "+12 [+3, +21]", "+8.1 %", "< 0.0001"; "-" where there is none.
+// For people: "164 ± 8", "+12.0 [+3.1, +20.9]", "+8.1 %", "< 0.0001"; "-" where there is none.
 std::string with_deviation(double value, const std::optional<double>& deviation);
 std::string difference_text(const std::optional<Difference>& difference);
 std::string p_text(const std::optional<Difference>& difference);

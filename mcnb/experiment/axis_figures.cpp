@@ -111,6 +111,7 @@ class AxisFigures {
         add_cells(line.label, value, std::to_string(regrets.size()), mean(regrets), deviation);
       }
       people.add_row(row);
+      line.wide = !plan_.lines && policy == plan_.policies.front();
       if (!line.points.empty()) {
         lines.push_back(std::move(line));
       }

@@ -111,10 +111,11 @@ class SectionMaker {
     if (plan_.axis && plan_.axis->of_environment) {
       settings.erase(plan_.axis->option);
     }
-    Shown shown{.study = &study,
-                .name = spec.name,
-                .settings = joined(settings, ":"),
-                .label = settings.empty() ? spec.name : spec.name + ", " + joined(settings, ", ")};
+    Shown shown{
+        .study = &study,
+        .name = spec.name,
+        .settings = settings_text(settings, ":"),
+        .label = settings.empty() ? spec.name : spec.name + ", " + settings_text(settings, ", ")};
     return shown;
   }
 
@@ -135,7 +136,7 @@ class SectionMaker {
         }
       }
     }
-    return what + (changed.empty() ? "" : "-" + file_name(joined(changed, ":")));
+    return what + (changed.empty() ? "" : "-" + file_name(settings_text(changed, ":")));
   }
 
   void curves_figure(const Shown& shown) {
@@ -156,6 +157,7 @@ class SectionMaker {
     for (const PolicySummary& summary : shown.summaries) {
       lines.push_back(
           {summary.policy, {{summary.seconds, summary.regret, summary.deviation.value_or(0.0)}}});
+      lines.back().wide = summary.policy == shown.first();
     }
     const std::string name = shown.file_of("runtime");
     writer_.add_picture(name,
@@ -177,13 +179,10 @@ class SectionMaker {
   std::string how_timed() const {
     const std::uint64_t threads = plan_.options.threads;
     return fmt::format(
-        "Seconds are those of the clock on the wall in which a policy chose and learned, the "
-        "environment's own left out; every run has one thread, and {}",
-        threads == 1 ? "this command runs one at a time (stored runs may come from others)"
-                     : fmt::format("up to {} run side by side and slow each other down, so that "
-                                   "ratios say more than seconds (quiet: --jobs 1)",
-                                   threads == 0 ? std::string("as many as there are processors")
-                                                : std::to_string(threads)));
+        "Seconds: of the wall clock, in choosing and learning alone, without the environment's; "
+        "every run has one thread. Runs go side by side unless made with --jobs 1 (this command: "
+        "{}), and then slow each other down: ratios say more than seconds",
+        threads == 0 ? "one for each processor" : std::to_string(threads));
   }
 
   // Published lines "A / B" of this figure: how many times the seconds of B policy A takes.
@@ -276,9 +275,9 @@ class SectionMaker {
               with_deviation(best->regret, best->deviation),
               difference_text(difference),
               p_text(difference),
-              percent(gain)};
+              percent_text(gain)};
       if (published) {
-        row.push_back(percent(published_gain(shown)));
+        row.push_back(percent_text(published_gain(shown)));
       }
       people.add_row(row);
       Row cells{shown.name,

@@ -242,13 +242,13 @@ std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& fram
   }
   const std::string marks =
       fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour, kMarks[i % kMarks.size()],
-                  frame.only_points ? (i == 0 ? 2.4 : 1.8) : 1.3);
+                  frame.only_points ? (line.wide ? 2.4 : 1.8) : 1.3);
   const std::string bars = from + "1:2:3 with yerrorbars linewidth 1.5 " + marks + " ";
   if (frame.only_points) {
     return bars + "notitle, " + from + "1:2 with points linewidth 2 " + marks + " title " + title;
   }
   return bars + fmt::format("notitle, {}1:2 with linespoints linewidth {} {} dashtype {} title {}",
-                            from, i == 0 ? kFirstLineWidth : kLineWidth, marks,
+                            from, line.wide ? kFirstLineWidth : kLineWidth, marks,
                             i < kColours.size() ? "solid" : "(10,5)", title);
 }
 

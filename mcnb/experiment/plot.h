@@ -36,6 +36,7 @@ struct PlotLine {
   std::vector<PlotPoint> points;
   bool published = false;  // drawn dotted, without marks
   bool may_leave = false;  // the frame, rather than press the others together
+  bool wide = false;       // the line that the others are held against
 };
 // Where an axis has marks, and what is written there.
 using PlotTicks = std::vector<std::pair<std::string, double>>;

@@ -42,7 +42,7 @@ OptionValues settings_of(const EnvironmentSpec& spec) {
   return settings;
 }
 
-std::string joined(const OptionValues& settings, const std::string& between) {
+std::string settings_text(const OptionValues& settings, const std::string& between) {
   std::string text;
   for (const auto& [name, value] : settings) {
     text += (text.empty() ? "" : between) + name + "=" + value;
@@ -73,7 +73,7 @@ std::string with_deviation(double value, const std::optional<double>& deviation)
                    : fmt::format("{:.0f}", value);
 }
 
-std::string percent(const std::optional<double>& value) {
+std::string percent_text(const std::optional<double>& value) {
   return value ? fmt::format("{:+.1f} %", *value) : "-";
 }
 

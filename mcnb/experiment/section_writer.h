@@ -46,7 +46,7 @@ struct Shown {
 // Options of an environment that are not its defaults.
 OptionValues settings_of(const EnvironmentSpec& spec);
 // "a=1, b=2".
-std::string joined(const OptionValues& settings, const std::string& between);
+std::string settings_text(const OptionValues& settings, const std::string& between);
 // Characters that any file system and shell takes.
 std::string file_name(const std::string& text);
 
@@ -58,7 +58,7 @@ void add_digits(Row& row, const std::optional<Difference>& difference);
 std::string with_deviation(double value, const std::optional<double>& deviation);
 std::string difference_text(const std::optional<Difference>& difference);
 std::string p_text(const std::optional<Difference>& difference);
-std::string percent(const std::optional<double>& value);
+std::string percent_text(const std::optional<double>& value);
 // A sentence that says what differences are, for captions.
 std::string about_differences(const std::string& first);
 

@@ -81,7 +81,7 @@ class AxisFigures {
     const bool numbers = std::ranges::all_of(
         plan_.axis->values, [](const std::string& value) { return as_number(value).has_value(); });
     std::vector<PlotLine> lines;
-    Row headings{"policy"};
+    TableRow headings{"policy"};
     headings.insert(headings.end(), plan_.axis->values.begin(), plan_.axis->values.end());
     Table people(headings);
     Table machines({"environment", "settings", "line", "option", "value", "rounds", "seeds", "mean",
@@ -96,7 +96,7 @@ class AxisFigures {
       PlotLine line{
           line_value.empty() ? policy : fmt::format("{} = {}", plan_.lines->option, line_value),
           {}};
-      Row row{line.label};
+      TableRow row{line.label};
       for (const std::string& value : plan_.axis->values) {
         const std::vector<CellResult> found =
             at_line(shown.study->environment, policy, line_value, value);
@@ -118,7 +118,7 @@ class AxisFigures {
     }
     std::string fitted;
     for (PlotLine& line : reference_lines(shown, lines, numbers, fitted)) {
-      Row row{line.label};
+      TableRow row{line.label};
       for (const std::string& value : plan_.axis->values) {
         const auto found = std::ranges::find(line.points, place_of(value, numbers), &PlotPoint::x);
         row.push_back(found == line.points.end() ? "-" : fmt::format("{:.0f}", found->y));

@@ -246,8 +246,8 @@ class SectionMaker {
     const std::string first = shown_.front().first();
     const bool published = std::ranges::any_of(
         shown_, [&](const Shown& shown) { return published_gain(shown).has_value(); });
-    Row headings{"environment",       first,     "best other", "its regret",
-                 "difference [95 %]", "p-value", "gain"};
+    TableRow headings{"environment",       first,     "best other", "its regret",
+                      "difference [95 %]", "p-value", "gain"};
     if (published) {
       headings.emplace_back("gain in the paper");
     }
@@ -269,27 +269,27 @@ class SectionMaker {
       }
       const std::optional<Difference> difference = shown.against_first(*best);
       const double gain = 100.0 * (best->regret - own->regret) / std::max(best->regret, 1e-9);
-      Row row{shown.label,
-              with_deviation(own->regret, own->deviation),
-              best->policy,
-              with_deviation(best->regret, best->deviation),
-              difference_text(difference),
-              p_text(difference),
-              percent_text(gain)};
+      TableRow row{shown.label,
+                   with_deviation(own->regret, own->deviation),
+                   best->policy,
+                   with_deviation(best->regret, best->deviation),
+                   difference_text(difference),
+                   p_text(difference),
+                   percent_text(gain)};
       if (published) {
         row.push_back(percent_text(published_gain(shown)));
       }
       people.add_row(row);
-      Row cells{shown.name,
-                shown.settings,
-                writer_.rounds(),
-                writer_.seeds(),
-                first,
-                number_text(own->regret),
-                digits(own->deviation),
-                best->policy,
-                number_text(best->regret),
-                digits(best->deviation)};
+      TableRow cells{shown.name,
+                     shown.settings,
+                     writer_.rounds(),
+                     writer_.seeds(),
+                     first,
+                     number_text(own->regret),
+                     digits(own->deviation),
+                     best->policy,
+                     number_text(best->regret),
+                     digits(best->deviation)};
       add_digits(cells, difference);
       cells.push_back(number_text(gain));
       cells.push_back(digits(published_gain(shown)));
@@ -321,13 +321,13 @@ class SectionMaker {
                       fmt::format("{:.0f}", summary.training_steps),
                       fmt::format("{:.0f}", summary.adaptation_steps),
                       fmt::format("{:.1f}", summary.memory_bytes / (1024.0 * 1024.0))});
-      Row cells{shown.name,
-                shown.settings,
-                summary.policy,
-                writer_.rounds(),
-                writer_.seeds(),
-                number_text(summary.regret),
-                digits(summary.deviation)};
+      TableRow cells{shown.name,
+                     shown.settings,
+                     summary.policy,
+                     writer_.rounds(),
+                     writer_.seeds(),
+                     number_text(summary.regret),
+                     digits(summary.deviation)};
       add_digits(cells, difference);
       for (const double value : {summary.seconds, summary.training_steps, summary.adaptation_steps,
                                  summary.memory_bytes}) {

@@ -60,7 +60,7 @@ std::string file_name(const std::string& text) {
 
 std::string digits(const std::optional<double>& value) { return value ? number_text(*value) : ""; }
 
-void add_digits(Row& row, const std::optional<Difference>& difference) {
+void add_digits(TableRow& row, const std::optional<Difference>& difference) {
   const bool judged = difference && difference->judged;
   row.push_back(difference ? number_text(difference->mean) : "");
   row.push_back(judged ? number_text(difference->judged->low) : "");

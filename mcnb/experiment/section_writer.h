@@ -13,7 +13,7 @@
 
 namespace mcnb {
 
-using Row = std::vector<std::string>;
+using TableRow = std::vector<std::string>;
 
 // The whole text as a number.
 std::optional<double> as_number(const std::string& text);
@@ -53,7 +53,7 @@ std::string file_name(const std::string& text);
 // For machines: all digits, and nothing where there is none.
 std::string digits(const std::optional<double>& value);
 // Appends difference, low, high and p, likewise.
-void add_digits(Row& row, const std::optional<Difference>& difference);
+void add_digits(TableRow& row, const std::optional<Difference>& difference);
 // For people: "164 ± 8", "+12.0 [+3.1, +20.9]", "+8.1 %", "< 0.0001"; "-" where there is none.
 std::string with_deviation(double value, const std::optional<double>& deviation);
 std::string difference_text(const std::optional<Difference>& difference);

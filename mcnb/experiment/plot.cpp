@@ -237,7 +237,7 @@ std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& fram
       gnuplot_string(leaves ? fmt::format("{} ({:.0f}, above)", line.label, end) : line.label);
   if (line.published) {
     return from +
-           fmt::format("1:2 with lines linewidth 3 linecolor rgb '{}' dashtype (2,3) title {}",
+           fmt::format("1:2 with lines linewidth 3 linecolor rgb '{}' dashtype (4,8) title {}",
                        colour, title);
   }
   const std::string marks =

@@ -30,9 +30,11 @@ struct Section {
 };
 
 // Draws the pictures of a plan and makes its tables, into the folder: pictures as PNG and SVG, all
-// tables as CSV, all curves in curves.csv. Studies with missing cells are named in a note and left
-// out. Throws Error (kSystem) where files cannot be written; a picture that gnuplot cannot draw is
-// a note.
+// tables as CSV with nothing but numbers in their columns of numbers, all curves in curves.csv.
+// Settings of an environment that are not its defaults are in titles, captions and names of files.
+// A policy that failed is left out and named in a note, and so is a study with missing cells.
+// Throws Error (kSystem) where files cannot be written; a picture that gnuplot cannot draw is a
+// note.
 Section make_section(const std::filesystem::path& folder, const Plan& plan,
                      const PlanResults& results);
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
 
 #include "mcnb/base/table.h"
 #include "mcnb/experiment/gnuplot.h"
@@ -19,25 +22,54 @@ constexpr std::array<const char*, 8> kColours = {"#0072B2", "#D55E00", "#009E73"
 constexpr std::array<const char*, 3> kMeasures = {"precision", "recall", "adjusted Rand index"};
 constexpr std::array<const char*, 3> kDashes = {"(12,6)", "(3,5)", "solid"};
 constexpr std::array<const char*, 3> kMeasureColours = {"#0072B2", "#E69F00", "#009E73"};
-constexpr std::array<std::size_t, 4> kMarks = {7, 5, 9, 13};  // of gnuplot: filled shapes
+// Of gnuplot: filled circle, square, triangles, diamond, pentagon, and a ring. As many as have no
+// common divisor with the colours, so that each line has a mark and colour of its own.
+constexpr std::array<std::size_t, 7> kMarks = {7, 5, 9, 13, 11, 15, 6};
 constexpr std::size_t kAdjustedRand = 2;
 constexpr std::size_t kSmoothing = 10;  // measurements in a moving mean
 constexpr std::size_t kMostInside = 8;  // lines of a legend that do not hide the curves
+constexpr const char* kBelow = "below center horizontal height 1";  // clear of the axis' name
+constexpr double kLineWidth = 2.5;
+constexpr double kFirstLineWidth = 4.0;  // of the policy that the others are held against
+constexpr const char* kRandom = "random";
+constexpr double kHeadroom = 1.05;  // of the y axis, over the highest band that is to be seen
 
-// Round, mean, mean less deviation, mean plus deviation.
-std::string regret_block(const std::vector<CellResult>& results) {
-  std::string text = "0 0 0 0\n";
+// The mean over the seeds at a round, and by how much they scatter.
+struct BandPoint {
+  std::uint64_t round;
+  double mean;
+  double deviation;
+};
+
+std::vector<BandPoint> regret_band(const std::vector<CellResult>& results) {
+  std::vector<BandPoint> band;
   for (std::size_t i = 0; i < results.front().curve.size(); ++i) {
     std::vector<double> regrets;
     for (const CellResult& result : results) {
       regrets.push_back(result.curve[i].regret);
     }
-    const double centre = mean(regrets);
-    const double deviation = standard_deviation(regrets).value_or(0.0);
-    text += fmt::format("{} {} {} {}\n", results.front().curve[i].round, centre, centre - deviation,
-                        centre + deviation);
+    band.push_back(
+        {results.front().curve[i].round, mean(regrets), standard_deviation(regrets).value_or(0.0)});
+  }
+  return band;
+}
+
+// Round, mean, mean less deviation, mean plus deviation.
+std::string regret_block(const std::vector<BandPoint>& band) {
+  std::string text = "0 0 0 0\n";
+  for (const BandPoint& point : band) {
+    text += fmt::format("{} {} {} {}\n", point.round, point.mean, point.mean - point.deviation,
+                        point.mean + point.deviation);
   }
   return text + "\n\n";
+}
+
+double top_of(const std::vector<BandPoint>& band) {
+  double most = 0.0;
+  for (const BandPoint& point : band) {
+    most = std::max(most, point.mean + point.deviation);
+  }
+  return most;
 }
 
 // Round, precision, recall, adjusted Rand index: means over seeds and the last few measurements.
@@ -64,12 +96,28 @@ struct Line {
   std::string label;
   std::string style;  // colour and dashes
   std::string colour;
-  std::size_t block;  // of kData: regret; the next one is quality
+  std::size_t block;  // of the data: regret; the next one is quality
   bool clusters;
+  double width;
+  bool random;
+  double end;   // mean regret after the last round
+  double most;  // highest point of the band
 };
+
+// Where the y axis ends: random play would press all others together, so its line may leave the
+// frame; the legend then says where it ends. Nothing where all lines fit.
+std::optional<double> regret_limit(const std::vector<Line>& lines) {
+  double seen = 0.0;
+  double random = 0.0;
+  for (const Line& line : lines) {
+    (line.random ? random : seen) = std::max(line.random ? random : seen, line.most);
+  }
+  return seen > 0.0 && random > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
+}
 
 std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
                          const std::string& data, const std::string& of) {
+  const std::optional<double> limit = regret_limit(lines);
   std::string plots;
   for (const Line& line : lines) {
     plots += seeds > 1 ? fmt::format(
@@ -79,20 +127,27 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
                        : "";
   }
   for (const Line& line : lines) {
-    plots += fmt::format("'{}' index {} using 1:2 with lines linewidth 2.5 {} title {}{}", data,
-                         line.block, line.style, gnuplot_string(line.label),
-                         &line == &lines.back() ? "\n" : ", ");
+    const bool leaves = limit && line.random;
+    const std::string label =
+        leaves ? fmt::format("{} ({:.0f})", line.label, line.end) : line.label;
+    plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} title {}{}", data,
+                         line.block, line.width, line.style, gnuplot_string(label),
+                         &line == &lines.back() ? "" : ", ");
   }
+  // Once more, over all others.
+  plots += fmt::format(", '{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
+                       lines.front().block, lines.front().width, lines.front().style);
   const std::string over =
       seeds > 1 ? fmt::format("mean of {} seeds ± deviation", seeds) : "1 seed";
   return fmt::format(
       "set title {} noenhanced\n"
       "set ylabel 'regret'\n"
-      "set yrange [0:*]\n"
+      "set yrange [0:{}]\n"
       "set key {} Left reverse noenhanced opaque samplen 2.5 spacing 1.15\n"
       "plot {}",
       gnuplot_string(fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over)),
-      lines.size() <= kMostInside ? "top left" : "below center horizontal", plots);
+      limit ? fmt::format("{}", *limit) : "*", lines.size() <= kMostInside ? "top left" : kBelow,
+      plots);
 }
 
 // Of one policy all measures; of several the adjusted Rand index, which unites the others.
@@ -109,8 +164,9 @@ std::string quality_panel(const std::vector<Line>& lines, const std::string& dat
       const std::string style = alone ? fmt::format("linecolor rgb '{}' dashtype {}",
                                                     kMeasureColours[measure], kDashes[measure])
                                       : line.style;
-      plots += fmt::format("{}'{}' index {} using 1:{} with lines linewidth 2.5 {} title {}",
-                           plots.empty() ? "" : ", ", data, line.block + 1, measure + 2, style,
+      plots += fmt::format("{}'{}' index {} using 1:{} with lines linewidth {} {} title {}",
+                           plots.empty() ? "" : ", ", data, line.block + 1, measure + 2,
+                           alone ? kLineWidth : line.width, style,
                            gnuplot_string(alone ? kMeasures[measure] : line.label));
     }
   }
@@ -119,11 +175,11 @@ std::string quality_panel(const std::vector<Line>& lines, const std::string& dat
       "set ylabel '{}'\n"
       "set yrange [*<-0.04:1.02]\n"
       "set autoscale yfixmin\n"
-      "set key below center horizontal Left reverse noenhanced samplen 3.5 spacing 1.15\n"
+      "set key {} Left reverse noenhanced samplen 3.5 spacing 1.15\n"
       "plot {}\n",
       gnuplot_string("Found clusters against the users that truly agree" +
                      (alone ? ": " + whose : std::string())),
-      alone ? "share" : kMeasures[kAdjustedRand], plots);
+      alone ? "share" : kMeasures[kAdjustedRand], kBelow, plots);
 }
 
 std::string script(const std::vector<Line>& lines, const ExperimentOptions& options,
@@ -156,34 +212,90 @@ PlotFiles draw(const std::filesystem::path& folder, const std::string& name,
 
 std::string colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
 
+// Where the y axis of draw_lines ends: above all lines but those that may leave the frame. Nothing
+// where these fit as well.
+std::optional<double> lines_limit(const std::vector<PlotLine>& lines) {
+  double seen = 0.0;
+  double leaving = 0.0;
+  for (const PlotLine& line : lines) {
+    for (const PlotPoint& point : line.points) {
+      double& top = line.may_leave ? leaving : seen;
+      top = std::max(top, point.y + point.deviation);
+    }
+  }
+  return seen > 0.0 && leaving > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
+}
+
 // What is drawn of one line of draw_lines.
 std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& frame,
-                      const std::string& data) {
+                      const std::string& data, const std::optional<double>& limit) {
   const std::string colour = colour_of(i);
-  const std::size_t mark = kMarks[i / kColours.size() % kMarks.size()];
   const std::string from = fmt::format("'{}' index {} using ", data, i);
+  const double end = line.points.back().y;
+  const bool leaves = line.may_leave && limit && end > *limit;
+  const std::string title =
+      gnuplot_string(leaves ? fmt::format("{} ({:.0f}, above)", line.label, end) : line.label);
   if (line.published) {
     return from +
-           fmt::format("1:2 with lines linewidth 2 linecolor rgb '{}' dashtype (3,4) title {}",
-                       colour, gnuplot_string(line.label));
+           fmt::format("1:2 with lines linewidth 3 linecolor rgb '{}' dashtype (4,8) title {}",
+                       colour, title);
   }
-  const std::string bars =
-      from + fmt::format(
-                 "1:2:3 with yerrorbars linewidth 1.5 linecolor rgb '{}' pointtype {} "
-                 "pointsize 1.1 ",
-                 colour, mark);
-  if (frame.named_points) {
-    return bars + "notitle, " + from +
-           fmt::format(
-               "1:2:({}) with labels left offset 0.9,0.4 textcolor rgb '{}' noenhanced "
-               "notitle",
-               "\"" + line.label + "\"", colour);
+  const std::string marks =
+      fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour, kMarks[i % kMarks.size()],
+                  frame.only_points ? (line.wide ? 2.4 : 1.8) : 1.3);
+  const std::string bars = from + "1:2:3 with yerrorbars linewidth 1.5 " + marks + " ";
+  if (frame.only_points) {
+    return bars + "notitle, " + from + "1:2 with points linewidth 2 " + marks + " title " + title;
   }
-  return bars + fmt::format(
-                    "notitle, {}1:2 with linespoints linewidth 2.5 linecolor rgb '{}' "
-                    "pointtype {} pointsize 1.1 dashtype {} title {}",
-                    from, colour, mark, i < kColours.size() ? "solid" : "(10,5)",
-                    gnuplot_string(line.label));
+  return bars + fmt::format("notitle, {}1:2 with linespoints linewidth {} {} dashtype {} title {}",
+                            from, line.wide ? kFirstLineWidth : kLineWidth, marks,
+                            i < kColours.size() ? "solid" : "(10,5)", title);
+}
+
+struct Extent {
+  double low;
+  double high;
+};
+
+// Of all x above zero, with a margin; gnuplot would go on to the next power of ten.
+std::optional<Extent> log_range(const std::vector<PlotLine>& lines) {
+  Extent range{std::numeric_limits<double>::infinity(), 0.0};
+  for (const PlotLine& line : lines) {
+    for (const PlotPoint& point : line.points) {
+      if (point.x > 0.0) {
+        range = {std::min(range.low, point.x), std::max(range.high, point.x)};
+      }
+    }
+  }
+  if (range.high == 0.0) {
+    return std::nullopt;
+  }
+  const double margin = std::max(1.1, std::pow(range.high / range.low, 0.05));
+  return Extent{range.low / margin, range.high * margin};
+}
+
+// Powers of ten, and twice and five times them where there is room.
+PlotTicks log_ticks(const Extent& range) {
+  constexpr double kManyDecades = 4.0;
+  const bool room = std::log10(range.high / range.low) < kManyDecades;
+  PlotTicks ticks;
+  for (double power = std::floor(std::log10(range.low)); power <= std::log10(range.high); ++power) {
+    for (const double times : {1.0, 2.0, 5.0}) {
+      const double x = times * std::pow(10.0, power);
+      if ((times == 1.0 || room) && x >= range.low && x <= range.high) {
+        ticks.emplace_back(fmt::format("{:g}", x), x);
+      }
+    }
+  }
+  return ticks;
+}
+
+std::string ticks_text(const PlotTicks& ticks) {
+  std::string text;
+  for (const auto& [label, x] : ticks) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", gnuplot_string(label), x);
+  }
+  return text.empty() ? text : fmt::format("set xtics ({})\n", text);
 }
 
 }  // namespace
@@ -196,18 +308,30 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
   for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
     const std::string& label = experiment.policies[i].label;
     const std::vector<CellResult> own = results_of(results, label);
+    if (own.empty()) {
+      continue;  // the others keep their colours
+    }
+    const std::vector<BandPoint> band = regret_band(own);
     const std::string colour = colour_of(i);
     const std::string dashes = i < kColours.size() ? "solid" : "(10,5)";
     const bool clusters = !own.front().quality.empty();
-    lines.push_back({label, fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes), colour,
-                     2 * i, clusters});
-    data += regret_block(own) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
+    lines.push_back({.label = label,
+                     .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes),
+                     .colour = colour,
+                     .block = 2 * lines.size(),
+                     .clusters = clusters,
+                     .width = i == 0 ? kFirstLineWidth : kLineWidth,
+                     .random = experiment.policies[i].name == kRandom,
+                     .end = band.back().mean,
+                     .most = top_of(band)});
+    data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
   }
   return draw(folder, name, data, script(lines, experiment.options, name, of));
 }
 
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,
                      const PlotFrame& frame, const std::vector<PlotLine>& lines) {
+  const std::optional<double> limit = lines_limit(lines);
   std::string data;
   std::string plots;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -215,23 +339,21 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
       data += fmt::format("{} {} {}\n", point.x, point.y, point.deviation);
     }
     data += "\n\n";
-    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, frame, name + ".dat");
+    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, frame, name + ".dat", limit);
   }
-  std::string ticks;
-  for (std::size_t i = 0; i < frame.ticks.size(); ++i) {
-    ticks += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(frame.ticks[i].first),
-                         frame.ticks[i].second);
-  }
+  const std::optional<Extent> range = frame.log_x ? log_range(lines) : std::nullopt;
   std::string text =
       std::string(kPlotStyle) +
-      fmt::format("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced\n",
-                  gnuplot_string(frame.title), gnuplot_string(frame.x), gnuplot_string(frame.y)) +
-      (frame.log_x ? "set logscale x\n" : "") +
-      (ticks.empty() ? std::string() : fmt::format("set xtics ({})\n", ticks)) +
-      (frame.named_points ? "set offsets graph 0.05, graph 0.25, graph 0.06, graph 0.04\n"
-                          : "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n") +
-      "set yrange [0<*:*]\n"
-      "set key below center horizontal Left reverse noenhanced samplen 2.5 spacing 1.15\n";
+      fmt::format(
+          "set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} "
+          "noenhanced\n",
+          gnuplot_string(frame.title), gnuplot_string(frame.x), gnuplot_string(frame.y)) +
+      (range ? fmt::format("set logscale x\nset xrange [{}:{}]\n", range->low, range->high) : "") +
+      ticks_text(frame.ticks.empty() && range ? log_ticks(*range) : frame.ticks) +
+      "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n" +
+      fmt::format("set yrange [0<*:{}]\n", limit ? fmt::format("{}", *limit) : "*") +
+      fmt::format("set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n",
+                  frame.only_points ? "outside right top vertical" : kBelow);
   for (const char* kind : {"png", "svg"}) {
     text += start_picture(name, kind, "1300,720") + "plot " + plots + "\nunset output\n";
   }

@@ -16,6 +16,9 @@ struct PlotFiles {
 
 // Draws the regret curves (mean over the seeds, with bands of one standard deviation) and, where
 // policies cluster, how good their clusters were, into <folder>/<name>.png and .svg, by gnuplot.
+// The line of the first policy is wider; the y axis ends above the worst policy that is not
+// `random`, whose line may leave the frame and then has its end in the legend. Policies without
+// results are left out, and change nothing about the looks of the others; at least one has results.
 // Its script and data stay beside them, as .gp and .dat, for those who want to change the picture.
 // Throws Error (kSystem) where gnuplot is missing or fails.
 PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& experiment,
@@ -32,16 +35,20 @@ struct PlotLine {
   std::string label;
   std::vector<PlotPoint> points;
   bool published = false;  // drawn dotted, without marks
+  bool may_leave = false;  // the frame, rather than press the others together
+  bool wide = false;       // the line that the others are held against
 };
+// Where an axis has marks, and what is written there.
+using PlotTicks = std::vector<std::pair<std::string, double>>;
 struct PlotFrame {
   std::string title;
   std::string x;  // what the axes show
   std::string y;
-  bool log_x = false;
-  bool named_points = false;  // every line is one point, named beside it
-  std::vector<std::pair<std::string, double>> ticks = {};  // where x has marks; empty: anywhere
+  bool log_x = false;        // the points with x > 0 then fill the whole width
+  bool only_points = false;  // every line is one point, told apart by mark and colour
+  PlotTicks ticks = {};      // of x; empty: anywhere
 };
-// Lines, or points with names, with bars of one deviation, likewise. Requires points in every line.
+// Lines, or single points, with bars of one deviation, likewise. Requires points in every line.
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,
                      const PlotFrame& frame, const std::vector<PlotLine>& lines);
 

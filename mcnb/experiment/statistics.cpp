@@ -1,5 +1,6 @@
 #include "mcnb/experiment/statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -112,14 +113,21 @@ std::optional<PairedComparison> compare_pairs(std::span<const double> values,
   for (std::size_t i = 0; i < values.size(); ++i) {
     differences[i] = values[i] - reference[i];
   }
+  const double deviation = *standard_deviation(differences);
+  double largest = 0.0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    largest = std::max({largest, std::abs(values[i]), std::abs(reference[i])});
+  }
+  // What rounding leaves of equal differences is no scatter.
+  constexpr double kRounding = 1e-12;
+  if (deviation <= kRounding * largest) {
+    return std::nullopt;
+  }
   const double difference = mean(differences);
   const auto count = static_cast<double>(values.size());
-  const double error = *standard_deviation(differences) / std::sqrt(count);
+  const double error = deviation / std::sqrt(count);
   const double half_width = student_quantile(0.975, count - 1.0) * error;
-  // All differences equal: either there is none at all, or chance cannot explain it.
-  const double p_value = error > 0.0         ? two_sided_p_value(difference / error, count - 1.0)
-                         : difference == 0.0 ? 1.0
-                                             : 0.0;
+  const double p_value = two_sided_p_value(difference / error, count - 1.0);
   return PairedComparison{difference, difference - half_width, difference + half_width, p_value};
 }
 

@@ -26,7 +26,8 @@ struct PairedComparison {
   double high = 0.0;
   double p_value = 1.0;  // two-sided paired t-test
 };
-// Nothing for fewer than two pairs. Requires as many references as values.
+// Nothing for fewer than two pairs, nor where all differences are equal: without any scatter the
+// test has nothing to judge by. Requires as many references as values.
 std::optional<PairedComparison> compare_pairs(std::span<const double> values,
                                               std::span<const double> reference);
 

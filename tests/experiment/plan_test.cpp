@@ -384,9 +384,11 @@ TEST(Section, HasTablesAndPicturesAndNamesWhatIsMissing) {
   ASSERT_EQ(section.pictures.size(), 1U);
   EXPECT_FALSE(file_contents(folder / "plan" / (section.pictures[0].name + ".png")).empty());
   ASSERT_EQ(section.tables.size(), 2U);
-  EXPECT_EQ(section.tables[0].name, "winners");
-  EXPECT_NE(file_contents(folder / "plan" / "winners.csv").find("linucb"), std::string::npos);
-  EXPECT_NE(file_contents(folder / "plan" / "curves.csv").find("random,1,100,"), std::string::npos);
+  EXPECT_EQ(section.tables[0].name, "winners-arms-4-items-0");
+  EXPECT_NE(file_contents(folder / "plan" / "winners-arms-4-items-0.csv").find("linucb"),
+            std::string::npos);
+  EXPECT_NE(file_contents(folder / "plan" / "curves-arms-4-items-0.csv").find("random,1,100,"),
+            std::string::npos);
 
   const std::string page =
       html_page("<results>", {section}, folder.path(), {{"command", "mcnb & more"}});
@@ -416,7 +418,7 @@ TEST(Section, DrawsFinalRegretsAgainstAnAxis) {
   const auto& rows = section.tables[0].for_people.rows();
   ASSERT_EQ(rows.size(), 4U);  // two policies, the root, the published line
   EXPECT_EQ(rows[3], (std::vector<std::string>{"others", "10", "20"}));
-  // The root goes through the first point: four times the users, twice the regret.
+  // Four times the users, twice the regret.
   EXPECT_NEAR(std::stod(rows[2][2]), 2.0 * std::stod(rows[2][1]), 1.01);
 }
 

@@ -22,8 +22,9 @@ constexpr std::size_t kPieces = 16;        // of the contexts: sums do not depen
 constexpr std::size_t kSumGrain = 16'384;  // parameters per piece of a sum
 constexpr std::size_t kMemory = 10;        // steps that the curvature is guessed from
 constexpr double kSufficient = 1e-4;       // part of the slope that a step has to gain
-constexpr int kMostCuts = 40;              // of the length of a step
-constexpr std::size_t kPatience = 50;      // steps, at least, that gain next to nothing in the end
+constexpr std::size_t kRecent = 10;        // steps above whose losses none may end
+constexpr int kMostCuts = 20;              // of the length of a step
+constexpr std::size_t kPatience = 50;      // evaluations, at least, that gain next to nothing
 constexpr double kEnough = 1e-3;           // of the loss: next to nothing
 constexpr double kNegligible = 1e-3;       // and this of itself: the theorem adds O(1) to S*
 
@@ -158,8 +159,13 @@ class Curvature {
   void forget() { pairs_.clear(); }
   bool empty() const { return pairs_.empty(); }
 
-  // The gradient, divided by the curvature.
-  VectorXd newton_step(VectorXd gradient) const {
+  // The gradient, divided by the curvature. Where nothing is known of it, the step along the
+  // gradient at whose end a straight line would have no loss.
+  VectorXd newton_step(VectorXd gradient, double loss) const {
+    if (pairs_.empty()) {
+      const double square = gradient.squaredNorm();
+      return square > 0.0 ? VectorXd(gradient * (loss / square)) : gradient;
+    }
     std::vector<double> parts(pairs_.size());
     for (std::size_t i = pairs_.size(); i-- > 0;) {
       parts[i] = pairs_[i].inverse * pairs_[i].step.cast<double>().dot(gradient);
@@ -184,13 +190,13 @@ class Curvature {
   double scale_ = 1.0;
 };
 
-// Whether the last quarter of the steps gained next to nothing. The window grows with the search,
-// so that one that creeps on is not taken for one that has arrived.
+// Whether the last quarter of the evaluations gained next to nothing. The window grows with the
+// search, so that one that creeps on is not taken for one that has arrived.
 bool has_arrived(std::span<const double> losses) {
-  const std::size_t steps = losses.size() - 1;
-  const std::size_t window = std::max(kPatience, steps / 4);
-  return steps >= window &&
-         losses[steps - window] - losses[steps] <= kEnough * losses[steps] + kNegligible;
+  const std::size_t last = losses.size() - 1;
+  const std::size_t window = std::max(kPatience, last / 4);
+  return last >= window &&
+         losses[last - window] - losses[last] <= kEnough * losses[last] + kNegligible;
 }
 
 }  // namespace
@@ -202,7 +208,7 @@ double total_loss(const Contexts& contexts, const NetworkShape& shape,
 
 BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
                       std::span<const float> centre, std::span<const float> start, double radius,
-                      std::uint64_t most_steps, ThreadPool& threads) {
+                      std::uint64_t most_evaluations, ThreadPool& threads) {
   check(!shape.biases && centre.size() == shape.parameter_count() && start.size() == centre.size(),
         "the networks have this shape");
   check(radius >= 0.0 && contexts.size() > 0, "there is a ball, and contexts");
@@ -216,36 +222,35 @@ BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
   const Ball ball(centre, radius);
   VectorXd point = ball.point_of(start);
   VectorXd gradient;
-  best.loss = total.value_and_gradient(best.network, gradient);
+  double loss = best.loss = total.value_and_gradient(start, gradient);
   ball.pull_back(point, gradient);
   Curvature curvature;
-  std::vector<double> losses{best.loss};
+  std::deque<double> recent{loss};
+  std::vector<double> least{loss};  // so far, after each evaluation
   std::vector<float> network(centre.size());
   VectorXd next;
   VectorXd next_gradient;
-  while (best.steps < most_steps && !best.converged) {
-    VectorXd direction = curvature.newton_step(gradient);
-    double slope = direction.dot(gradient);
-    if (curvature.empty() || !(slope > 0.0)) {
-      // As far as a straight line would take the loss to zero.
-      curvature.forget();
-      const double square = gradient.squaredNorm();
-      direction = square > 0.0 ? VectorXd(gradient * (best.loss / square)) : gradient;
-      slope = direction.dot(gradient);
-    }
+  while (best.evaluations < most_evaluations && !best.converged) {
+    const VectorXd direction = curvature.newton_step(gradient, loss);
+    const double slope = direction.dot(gradient);
+    // A step may end a little higher than the last ones: else the search would stop at the first
+    // kink of a ReLU where the gradient of one side leads up the other.
+    const double ceiling = *std::ranges::max_element(recent);
     bool found = false;
     double length = 1.0;
     for (int cut = 0; cut < kMostCuts && !found && slope > 0.0; ++cut) {
       next = point - length * direction;
       ball.network_at(next, network);
-      const double loss = total.value_and_gradient(network, next_gradient);
-      found = loss <= best.loss - kSufficient * length * slope && loss < best.loss;
+      ++best.evaluations;
+      const double trial = total.value_and_gradient(network, next_gradient);
+      found = trial <= ceiling - kSufficient * length * slope;
+      least.push_back(found ? std::min(trial, least.back()) : least.back());
       if (found) {
-        best.loss = loss;
+        loss = trial;
       } else {
         // The lowest point of the parabola through what is known, within reason.
-        const double rise = loss - best.loss + length * slope;
-        length *= std::clamp(0.5 * length * slope / rise, 0.1, 0.5);
+        const double rise = trial - loss + length * slope;
+        length *= rise > 0.0 ? std::clamp(0.5 * length * slope / rise, 0.1, 0.5) : 0.1;
       }
     }
     if (found) {
@@ -253,15 +258,20 @@ BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
       curvature.add(next - point, next_gradient - gradient);
       point.swap(next);
       gradient.swap(next_gradient);
-      best.network.swap(network);
-      ++best.steps;
-      losses.push_back(best.loss);
-      best.converged = has_arrived(losses);
+      if (loss < best.loss) {
+        best.loss = loss;
+        best.network = network;
+      }
+      recent.push_back(loss);
+      if (recent.size() > kRecent) {
+        recent.pop_front();
+      }
     } else if (!curvature.empty()) {
       curvature.forget();  // try the gradient itself
     } else {
       best.converged = true;  // no step along the gradient helps
     }
+    best.converged = best.converged || has_arrived(least);
   }
   best.distance = ball.distance_of(best.network);
   return best;

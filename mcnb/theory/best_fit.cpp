@@ -238,7 +238,8 @@ BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
     const double ceiling = *std::ranges::max_element(recent);
     bool found = false;
     double length = 1.0;
-    for (int cut = 0; cut < kMostCuts && !found && slope > 0.0; ++cut) {
+    for (int cut = 0;
+         cut < kMostCuts && best.evaluations < most_evaluations && !found && slope > 0.0; ++cut) {
       next = point - length * direction;
       ball.network_at(next, network);
       ++best.evaluations;
@@ -269,7 +270,7 @@ BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
     } else if (!curvature.empty()) {
       curvature.forget();  // try the gradient itself
     } else {
-      best.converged = true;  // no step along the gradient helps
+      best.converged = best.evaluations < most_evaluations;  // no step along the gradient helps
     }
     best.converged = best.converged || has_arrived(least);
   }

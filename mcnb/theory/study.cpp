@@ -18,8 +18,8 @@ constexpr double kMany = 1e9;
 constexpr std::uint64_t kNarrowest = 32;
 constexpr std::uint64_t kMostContexts = 5'000;  // a kernel of them has 200 MB
 
-// Multiplications in each search for S*: some twenty seconds on two cores.
-constexpr double kFitWork = 2.5e11;
+// Multiplications in each of the two searches for S*: at most some twenty seconds on two cores.
+constexpr double kFitWork = 1.2e11;
 
 std::vector<KernelDistance> measure_distances(const Contexts& contexts,
                                               const Eigen::MatrixXd& kernel,
@@ -100,7 +100,7 @@ const OptionTable<TheoryOptions>& theory_option_table() {
     t.number("radius", &O::radius, {0, kMany}, "R: networks within R / m^(1/4) of the start");
     t.number("delta", &O::delta, {0, 1, true, true}, "one minus the confidence of the bounds");
     t.count("fit_steps", &O::fit_steps, {0, 1'000'000},
-            "most evaluations of the loss in each search for S*; 0: half a minute's worth");
+            "most evaluations of the loss in each search for S*; 0: 1.2e11 multiplications");
     t.count("widest", &O::widest, {kNarrowest, NetworkShape::kMaxWidth},
             "network whose gradients are compared with the kernel");
     t.count("threads", &O::threads, {0, ThreadPool::kMaxThreads}, "0: one per processor");

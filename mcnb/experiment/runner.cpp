@@ -19,14 +19,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double best_expected_reward(const Environment& environment, const Round& round) {
-  double best = -std::numeric_limits<double>::infinity();  // rewards may be below zero
-  for (const Arm& arm : round.arms) {
-    best = std::max(best, environment.expected_reward(arm.index));
-  }
-  return best;
-}
-
 // True for every step-th round, counted from 1.
 bool is_due(std::uint64_t round, std::uint64_t step) { return round % step == 0; }
 
@@ -41,6 +33,14 @@ void measure_quality(const Environment& environment, Policy& policy, const Arm& 
 }
 
 }  // namespace
+
+double best_expected_reward(const Environment& environment, const Round& round) {
+  double best = -std::numeric_limits<double>::infinity();  // rewards may be below zero
+  for (const Arm& arm : round.arms) {
+    best = std::max(best, environment.expected_reward(arm.index));
+  }
+  return best;
+}
 
 PolicySetup setup_for(const Environment& environment, std::uint64_t seed, ThreadPool& threads) {
   return {.inputs = environment.inputs(),

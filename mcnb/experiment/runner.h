@@ -59,6 +59,9 @@ struct RunControl {
 // the users' features.
 PolicySetup setup_for(const Environment& environment, std::uint64_t seed, ThreadPool& threads);
 
+// Of the arms of this round, the one made last.
+double best_expected_reward(const Environment& environment, const Round& round);
+
 // Serves the policy the environment's start data, then lets it play. Fills everything but the label
 // and the seed. Nothing when it was stopped.
 std::optional<CellResult> play(Environment& environment, Policy& policy, std::uint64_t rounds,

@@ -2,8 +2,10 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
+#include <deque>
+#include <numeric>
 
 #include "mcnb/base/check.h"
 
@@ -13,17 +15,18 @@ namespace {
 using Eigen::ArrayXf;
 using Eigen::Index;
 using Eigen::Map;
+using Eigen::VectorXd;
+using Eigen::VectorXf;
 
-constexpr std::size_t kPieces = 16;      // of the contexts: sums do not depend on the threads
-constexpr double kEnough = 1e-5;         // relative gain of a step that counts as one
-constexpr std::uint64_t kPatience = 20;  // steps without one
-constexpr int kMostHalvings = 40;
-constexpr double kGrowth = 1.5;
-
-struct Loss {
-  double value = 0.0;
-  std::vector<float> gradient;  // empty where nobody asked
-};
+constexpr std::size_t kPieces = 16;        // of the contexts: sums do not depend on the threads
+constexpr std::size_t kSumGrain = 16'384;  // parameters per piece of a sum
+constexpr std::size_t kMemory = 10;        // steps that the curvature is guessed from
+constexpr double kSufficient = 1e-4;       // part of the slope that a step has to gain
+constexpr std::size_t kRecent = 10;        // steps above whose losses none may end
+constexpr int kMostCuts = 20;              // of the length of a step
+constexpr std::size_t kPatience = 50;      // evaluations, at least, that gain next to nothing
+constexpr double kEnough = 1e-3;           // of the loss: next to nothing
+constexpr double kNegligible = 1e-3;       // and this of itself: the theorem adds O(1) to S*
 
 // gradient += error * (the gradient of f).
 void add_gradient(const NetworkShape& shape, const GradientFactors& factors, float error,
@@ -52,94 +55,226 @@ void add_gradient(const NetworkShape& shape, const GradientFactors& factors, flo
       error * Map<const ArrayXf>(activations(shape.depth - 1).data(), width);
 }
 
-Loss find_loss(const Contexts& contexts, const NetworkShape& shape, std::span<const float> network,
-               bool with_gradient, ThreadPool& threads) {
-  std::vector<Loss> pieces(kPieces);
-  threads.parallel_for(kPieces, 1, [&](std::size_t begin, std::size_t end) {
-    GradientFactors factors;
-    for (std::size_t piece = begin; piece < end; ++piece) {
-      Loss& own = pieces[piece];
-      own.gradient.assign(with_gradient ? shape.parameter_count() : 0, 0.0F);
-      for (std::size_t i = contexts.size() * piece / kPieces;
-           i < contexts.size() * (piece + 1) / kPieces; ++i) {
-        find_gradient(shape, network, contexts.features(i), factors);
-        const double error = static_cast<double>(factors.value) - contexts.rewards[i];
-        own.value += 0.5 * error * error;
+// The sum of (f(x) - r)^2 / 2 over all contexts, and its gradient.
+class TotalLoss {
+ public:
+  TotalLoss(const Contexts& contexts, const NetworkShape& shape, ThreadPool& threads)
+      : contexts_(contexts), shape_(shape), threads_(threads) {}
+
+  double value(std::span<const float> network) { return sum(network, false); }
+
+  double value_and_gradient(std::span<const float> network, VectorXd& gradient) {
+    const double value = sum(network, true);
+    gradient.resize(static_cast<Index>(network.size()));
+    threads_.parallel_for(network.size(), kSumGrain, [&](std::size_t begin, std::size_t end) {
+      const auto first = static_cast<Index>(begin);
+      const auto length = static_cast<Index>(end - begin);
+      gradient.segment(first, length).setZero();
+      for (const std::vector<float>& piece : gradients_) {
+        gradient.segment(first, length) +=
+            Map<const VectorXf>(piece.data() + begin, length).cast<double>();
+      }
+    });
+    return value;
+  }
+
+ private:
+  double sum(std::span<const float> network, bool with_gradient) {
+    std::array<double, kPieces> values{};
+    threads_.parallel_for(kPieces, 1, [&](std::size_t begin, std::size_t end) {
+      GradientFactors factors;
+      for (std::size_t piece = begin; piece < end; ++piece) {
         if (with_gradient) {
-          add_gradient(shape, factors, static_cast<float>(error), own.gradient);
+          gradients_[piece].assign(network.size(), 0.0F);
+        }
+        for (std::size_t i = contexts_.size() * piece / kPieces;
+             i < contexts_.size() * (piece + 1) / kPieces; ++i) {
+          find_gradient(shape_, network, contexts_.features(i), factors);
+          const double error = static_cast<double>(factors.value) - contexts_.rewards[i];
+          values[piece] += 0.5 * error * error;
+          if (with_gradient) {
+            add_gradient(shape_, factors, static_cast<float>(error), gradients_[piece]);
+          }
         }
       }
-    }
-  });
-  Loss sum = std::move(pieces[0]);
-  for (std::size_t piece = 1; piece < kPieces; ++piece) {
-    sum.value += pieces[piece].value;
-    std::ranges::transform(sum.gradient, pieces[piece].gradient, sum.gradient.begin(),
-                           std::plus<>());
+    });
+    return std::accumulate(values.begin(), values.end(), 0.0);
   }
-  return sum;
-}
 
-double distance_between(std::span<const float> a, std::span<const float> b) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += difference * difference;
-  }
-  return std::sqrt(sum);
-}
+  const Contexts& contexts_;
+  const NetworkShape& shape_;
+  ThreadPool& threads_;
+  std::array<std::vector<float>, kPieces> gradients_;  // of the pieces; kept for their memory
+};
 
-// The nearest network inside the ball.
-void project(std::span<const float> centre, double radius, std::vector<float>& network) {
-  const double distance = distance_between(centre, network);
-  if (distance > radius) {
-    const auto factor = static_cast<float>(radius / distance);
-    for (std::size_t i = 0; i < network.size(); ++i) {
-      network[i] = centre[i] + factor * (network[i] - centre[i]);
+// The networks of a ball, as all of space: the point p stands for centre + 2 p / (1 + |p|^2 / R^2).
+// The map is smooth, near the identity but for the factor 2 where p is small beside R, and reaches
+// the boundary at |p| = R, beyond which it turns back: a search without constraints cannot leave
+// the ball, and can end on its boundary.
+class Ball {
+ public:
+  Ball(std::span<const float> centre, double radius)
+      : centre_(
+            Map<const VectorXf>(centre.data(), static_cast<Index>(centre.size())).cast<double>()),
+        square_(radius * radius) {}
+
+  double distance_of(std::span<const float> network) const { return way_to(network).norm(); }
+  VectorXd point_of(std::span<const float> network) const {
+    const VectorXd way = way_to(network);
+    return way / (1.0 + std::sqrt(std::max(0.0, 1.0 - way.squaredNorm() / square_)));
+  }
+  void network_at(const VectorXd& point, std::vector<float>& network) const {
+    Map<VectorXf>(network.data(), centre_.size()) = (centre_ + factor(point) * point).cast<float>();
+  }
+  // From the gradient with respect to the network to that with respect to the point.
+  void pull_back(const VectorXd& point, VectorXd& gradient) const {
+    const double c = factor(point);
+    const double along = c * c * point.dot(gradient) / square_;
+    gradient = c * gradient - along * point;
+  }
+
+ private:
+  VectorXd way_to(std::span<const float> network) const {
+    return Map<const VectorXf>(network.data(), centre_.size()).cast<double>() - centre_;
+  }
+  double factor(const VectorXd& point) const { return 2.0 / (1.0 + point.squaredNorm() / square_); }
+
+  VectorXd centre_;
+  double square_;  // of the radius
+};
+
+// What the last steps tell of the curvature (L-BFGS, the two loops).
+class Curvature {
+ public:
+  void add(const VectorXd& step, const VectorXd& change) {
+    const double product = step.dot(change);
+    if (product > kFlat * step.norm() * change.norm()) {
+      if (pairs_.size() == kMemory) {
+        pairs_.pop_front();
+      }
+      scale_ = product / change.squaredNorm();
+      pairs_.push_back({step.cast<float>(), change.cast<float>(), 1.0 / product});
     }
   }
+  void forget() { pairs_.clear(); }
+  bool empty() const { return pairs_.empty(); }
+
+  // The gradient, divided by the curvature. Where nothing is known of it, the step along the
+  // gradient at whose end a straight line would have no loss.
+  VectorXd newton_step(VectorXd gradient, double loss) const {
+    if (pairs_.empty()) {
+      const double square = gradient.squaredNorm();
+      return square > 0.0 ? VectorXd(gradient * (loss / square)) : gradient;
+    }
+    std::vector<double> parts(pairs_.size());
+    for (std::size_t i = pairs_.size(); i-- > 0;) {
+      parts[i] = pairs_[i].inverse * pairs_[i].step.cast<double>().dot(gradient);
+      gradient -= parts[i] * pairs_[i].change.cast<double>();
+    }
+    gradient *= scale_;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      const double other = pairs_[i].inverse * pairs_[i].change.cast<double>().dot(gradient);
+      gradient += (parts[i] - other) * pairs_[i].step.cast<double>();
+    }
+    return gradient;
+  }
+
+ private:
+  static constexpr double kFlat = 1e-8;  // least cosine of a step and the change of the gradient
+  struct Pair {
+    VectorXf step;
+    VectorXf change;       // of the gradient
+    double inverse = 0.0;  // of their product
+  };
+  std::deque<Pair> pairs_;
+  double scale_ = 1.0;
+};
+
+// Whether the last quarter of the evaluations gained next to nothing. The window grows with the
+// search, so that one that creeps on is not taken for one that has arrived.
+bool has_arrived(std::span<const double> losses) {
+  const std::size_t last = losses.size() - 1;
+  const std::size_t window = std::max(kPatience, last / 4);
+  return last >= window &&
+         losses[last - window] - losses[last] <= kEnough * losses[last] + kNegligible;
 }
 
 }  // namespace
 
 double total_loss(const Contexts& contexts, const NetworkShape& shape,
                   std::span<const float> network, ThreadPool& threads) {
-  return find_loss(contexts, shape, network, false, threads).value;
+  return TotalLoss(contexts, shape, threads).value(network);
 }
 
 BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
                       std::span<const float> centre, std::span<const float> start, double radius,
-                      std::uint64_t most_steps, ThreadPool& threads) {
+                      std::uint64_t most_evaluations, ThreadPool& threads) {
   check(!shape.biases && centre.size() == shape.parameter_count() && start.size() == centre.size(),
         "the networks have this shape");
   check(radius >= 0.0 && contexts.size() > 0, "there is a ball, and contexts");
+  TotalLoss total(contexts, shape, threads);
   BestFit best{.network = {start.begin(), start.end()}};
-  Loss loss = find_loss(contexts, shape, best.network, true, threads);
-  best.loss = loss.value;
-  double rate = 1.0 / static_cast<double>(contexts.size());
-  std::uint64_t idle = 0;
-  std::vector<float> trial(centre.size());
-  while (best.steps < most_steps && idle < kPatience) {
-    bool found = false;
-    for (int halving = 0; halving < kMostHalvings && !found; ++halving) {
-      for (std::size_t i = 0; i < trial.size(); ++i) {
-        trial[i] = best.network[i] - static_cast<float>(rate) * loss.gradient[i];
-      }
-      project(centre, radius, trial);
-      found = total_loss(contexts, shape, trial, threads) < best.loss;
-      rate *= found ? kGrowth : 0.5;
-    }
-    if (!found) {
-      break;  // no step along the gradient helps
-    }
-    best.network.swap(trial);
-    loss = find_loss(contexts, shape, best.network, true, threads);
-    idle = loss.value < (1.0 - kEnough) * best.loss ? 0 : idle + 1;
-    best.loss = loss.value;
-    ++best.steps;
+  if (radius == 0.0) {
+    best.loss = total.value(best.network);
+    best.converged = true;
+    return best;
   }
-  best.converged = best.steps < most_steps;
-  best.distance = distance_between(centre, best.network);
+  const Ball ball(centre, radius);
+  VectorXd point = ball.point_of(start);
+  VectorXd gradient;
+  double loss = best.loss = total.value_and_gradient(start, gradient);
+  ball.pull_back(point, gradient);
+  Curvature curvature;
+  std::deque<double> recent{loss};
+  std::vector<double> least{loss};  // so far, after each evaluation
+  std::vector<float> network(centre.size());
+  VectorXd next;
+  VectorXd next_gradient;
+  while (best.evaluations < most_evaluations && !best.converged) {
+    const VectorXd direction = curvature.newton_step(gradient, loss);
+    const double slope = direction.dot(gradient);
+    // A step may end a little higher than the last ones: else the search would stop at the first
+    // kink of a ReLU where the gradient of one side leads up the other.
+    const double ceiling = *std::ranges::max_element(recent);
+    bool found = false;
+    double length = 1.0;
+    for (int cut = 0;
+         cut < kMostCuts && best.evaluations < most_evaluations && !found && slope > 0.0; ++cut) {
+      next = point - length * direction;
+      ball.network_at(next, network);
+      ++best.evaluations;
+      const double trial = total.value_and_gradient(network, next_gradient);
+      found = trial <= ceiling - kSufficient * length * slope;
+      least.push_back(found ? std::min(trial, least.back()) : least.back());
+      if (found) {
+        loss = trial;
+      } else {
+        // The lowest point of the parabola through what is known, within reason.
+        const double rise = trial - loss + length * slope;
+        length *= rise > 0.0 ? std::clamp(0.5 * length * slope / rise, 0.1, 0.5) : 0.1;
+      }
+    }
+    if (found) {
+      ball.pull_back(next, next_gradient);
+      curvature.add(next - point, next_gradient - gradient);
+      point.swap(next);
+      gradient.swap(next_gradient);
+      if (loss < best.loss) {
+        best.loss = loss;
+        best.network = network;
+      }
+      recent.push_back(loss);
+      if (recent.size() > kRecent) {
+        recent.pop_front();
+      }
+    } else if (!curvature.empty()) {
+      curvature.forget();  // try the gradient itself
+    } else {
+      best.converged = best.evaluations < most_evaluations;  // no step along the gradient helps
+    }
+    best.converged = best.converged || has_arrived(least);
+  }
+  best.distance = ball.distance_of(best.network);
   return best;
 }
 

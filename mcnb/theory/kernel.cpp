@@ -103,8 +103,7 @@ MatrixXd gradient_products(const Contexts& contexts, const NetworkShape& shape,
   return products + below;
 }
 
-KernelFacts study_kernel(const MatrixXd& kernel, std::span<const double> rewards,
-                         std::size_t contexts) {
+KernelFacts study_kernel(const MatrixXd& kernel, std::span<const double> rewards) {
   check(kernel.rows() == static_cast<Index>(rewards.size()) && kernel.rows() > 0,
         "every context has a reward");
   const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(kernel, Eigen::EigenvaluesOnly);
@@ -117,7 +116,7 @@ KernelFacts study_kernel(const MatrixXd& kernel, std::span<const double> rewards
   for (const double value : eigen.eigenvalues()) {
     log_determinant += std::log1p(std::max(value, 0.0));
   }
-  facts.effective_dimension = log_determinant / std::log1p(static_cast<double>(contexts));
+  facts.effective_dimension = log_determinant / std::log1p(static_cast<double>(kernel.rows()));
   if (!facts.singular) {
     const Eigen::Map<const VectorXd> h(rewards.data(), static_cast<Index>(rewards.size()));
     facts.complexity = std::sqrt(std::max(0.0, h.dot(kernel.llt().solve(h))));

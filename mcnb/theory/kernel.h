@@ -28,10 +28,9 @@ struct KernelFacts {
   double smallest_eigenvalue = 0.0;
   double largest_eigenvalue = 0.0;
   bool singular = false;             // as far as double precision can tell
-  double effective_dimension = 0.0;  // log det(I + H) / log(1 + contexts)
+  double effective_dimension = 0.0;  // log det(I + H) / log(1 + contexts), those of H
   std::optional<double> complexity;  // S = sqrt(h^T H^-1 h); nothing where H is singular
 };
-KernelFacts study_kernel(const Eigen::MatrixXd& kernel, std::span<const double> rewards,
-                         std::size_t contexts);
+KernelFacts study_kernel(const Eigen::MatrixXd& kernel, std::span<const double> rewards);
 
 }  // namespace mcnb

@@ -10,6 +10,7 @@
 #include "mcnb/base/options.h"
 #include "mcnb/base/table.h"
 #include "mcnb/environment/environments.h"
+#include "mcnb/theory/bounds.h"
 #include "mcnb/theory/kernel.h"
 
 namespace mcnb {
@@ -21,7 +22,7 @@ struct TheoryOptions {
   std::uint64_t depth = 2;    // L
   double radius = 10.0;       // R: networks within R / m^(1/4) of the start
   double delta = 0.1;
-  std::uint64_t fit_steps = 300;
+  std::uint64_t fit_steps = 0;  // most evaluations of the loss for each S*; 0: by their work
   std::uint64_t widest = 4096;  // network whose gradients are compared with the kernel
   std::uint64_t threads = 0;
 };
@@ -34,35 +35,41 @@ struct KernelDistance {
   double relative = 0.0;  // to the norm of the kernel
 };
 
-// S*, for one radius.
+// S*: the least loss that was found in the ball of one radius.
 struct Difficulty {
   double radius = 0.0;  // R
   double loss = 0.0;
-  double distance = 0.0;
-  std::uint64_t steps = 0;
-  bool converged = false;
+  double distance = 0.0;          // from the start to the network that has it
+  std::uint64_t evaluations = 0;  // of the loss
+  bool converged = false;         // false: an upper estimate, the search was stopped
 };
 
-// The quantities of the paper's analysis, measured on the arms of an environment. Where a bound
-// hides constants they are 1.
+// What a policy did in an environment's rounds.
+struct Measured {
+  double regret = 0.0;
+  std::optional<double> mean_cluster;  // size; nothing where the policy does not cluster
+};
+
+// The quantities of the paper's analysis, measured on the arms of an environment.
 struct TheoryStudy {
   TheoryOptions options;
   std::uint64_t users = 0;
   std::uint64_t contexts = 0;  // T K
-  std::uint64_t distinct = 0;  // directions among them, which the kernel is about
+  std::uint64_t distinct = 0;  // directions among them
+  Difficulty difficulty;       // of all contexts, for R: that of the paper's bound
+  // The lemma supposes a kernel that is not singular: what it is about is that of the distinct
+  // contexts, each with the mean of its rewards.
   KernelFacts kernel;
   std::vector<KernelDistance> distances;
-  std::vector<Difficulty> difficulties;  // radii ascending: R, and those of the lemma
+  Difficulty lemma_difficulty;  // for the lemma's radius, T^(3/2)
   std::string policy;
-  double regret = 0.0;                  // measured
-  std::optional<double> mean_cluster;   // size; nothing where the policy does not cluster
-  double clusters = 1.0;                // q: users over the mean size
-  double paper_bound = 0.0;             // sqrt(q T S*) + sqrt(2 q T log(1 / delta))
-  std::optional<double> single_bound;   // sqrt(d T) (S + sqrt(d)), one bandit; nothing without S
-  std::optional<double> cluster_bound;  // the same for q clusters
-  double naive_bound = 0.0;             // sqrt(n T)
-  std::optional<double> lemma_bound;    // (sqrt(d) + S)^2 d, which S* should not exceed
+  Measured measured;
+  double clusters = 1.0;  // q: users over the mean size
+  Bounds bounds;
 };
+
+// Lets the policy play, from its start data on.
+Measured measure_policy(Environment& environment, Policy& policy, std::uint64_t rounds);
 
 // Throws Error (kUsage) for options out of range and for more contexts than memory is meant for;
 // what making the environment and the policy throws.

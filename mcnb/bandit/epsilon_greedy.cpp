@@ -33,7 +33,6 @@ OptionTable<EpsilonGreedyOptions> option_table() {
 EpsilonGreedyOptions parse(const OptionValues& values) {
   EpsilonGreedyOptions options;
   option_table().set_all(options, values);
-  check_neural_options(options.neural);
   return options;
 }
 

@@ -27,6 +27,9 @@ McnbOptions default_preset() {
   options.eta_1 = 0.4;
   options.eta_2 = 0.1;
   options.exploration = 0.01;
+  // Where bonuses are small, an arm that begins below zero beside others that give nothing might
+  // never be tried.
+  options.initialisation = Initialisation::kSymmetric;
   options.meta_steps = 10;
   options.meta_samples = 20;
   return options;

@@ -34,7 +34,6 @@ OptionTable<NeuralLinearOptions> option_table() {
 NeuralLinearOptions parse(const OptionValues& values) {
   NeuralLinearOptions options;
   option_table().set_all(options, values);
-  check_neural_options(options.neural);
   if (options.neural.width > kWidest) {
     refuse_option("width",
                   fmt::format("at most {}, a regression has width x width numbers", kWidest),

@@ -62,13 +62,6 @@ OptionTable<NeuralOptions> neural_option_table() {
   return table;
 }
 
-void check_neural_options(const NeuralOptions& options) {
-  if (options.initialisation == Initialisation::kSymmetric && options.width % 2 != 0) {
-    refuse_option("width", "an even number where initialisation=symmetric",
-                  std::to_string(options.width));
-  }
-}
-
 NeuralModel::NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std::uint64_t seed)
     : options_(options),
       shape_(options.shape(inputs)),

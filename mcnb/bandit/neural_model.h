@@ -58,8 +58,6 @@ struct NeuralOptions {
 };
 
 OptionTable<NeuralOptions> neural_option_table();
-// Throws Error (kUsage) for an odd width where the initialisation is symmetric.
-void check_neural_options(const NeuralOptions& options);
 
 // Throws Error (kInput) for a network's value that is not finite; place() names where.
 template <class Place>

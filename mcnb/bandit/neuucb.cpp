@@ -30,7 +30,6 @@ OptionTable<NeuUcbOptions> option_table() {
 NeuUcbOptions parse(const OptionValues& values) {
   NeuUcbOptions options;
   option_table().set_all(options, values);
-  check_neural_options(options.neural);
   return options;
 }
 

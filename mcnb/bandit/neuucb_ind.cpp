@@ -34,7 +34,6 @@ OptionTable<NeuUcbIndOptions> option_table() {
 NeuUcbIndOptions parse(const OptionValues& values) {
   NeuUcbIndOptions options;
   option_table().set_all(options, values);
-  check_neural_options(options.neural);
   return options;
 }
 

@@ -139,11 +139,6 @@ std::vector<float> random_network(const NetworkShape& shape, Initialisation init
                                   std::uint64_t seed, std::uint64_t number) {
   shape.validate();
   const std::size_t m = shape.width;
-  if (initialisation == Initialisation::kSymmetric && m % 2 != 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("network width: the symmetric initialisation needs "
-                                               "an even number, got {}",
-                                               m));
-  }
   std::vector<float> parameters(shape.parameter_count(), 0.0F);
   Rng rng(seed, Stream::kWeights, number);
   const bool symmetric = initialisation == Initialisation::kSymmetric;
@@ -163,6 +158,11 @@ std::vector<float> random_network(const NetworkShape& shape, Initialisation init
           weights[(layer == 1 ? i : i + half) * m + j + half] = weight;
         }
       }
+    }
+  }
+  if (symmetric && m % 2 != 0) {  // one unit without a twin, which the output does not see yet
+    for (std::size_t i = 0; i < shape.inputs; ++i) {
+      parameters[i * m + m - 1] = static_cast<float>(std::sqrt(2.0 / width) * rng.normal());
     }
   }
   float* last = parameters.data() + shape.layer_offset(shape.depth);

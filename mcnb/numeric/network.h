@@ -31,8 +31,10 @@ void check_features(const NetworkShape& shape, const Features& features, std::st
 void check_sample(const NetworkShape& shape, const Sample& sample, std::string_view what);
 
 enum class Initialisation {
-  kPaper,      // W_l ~ N(0, 2/m) for l < L, W_L ~ N(0, 1/m)
-  kSymmetric,  // two equal halves with opposite signs in W_L: f = 0 everywhere. Needs an even m.
+  kPaper,  // W_l ~ N(0, 2/m) for l < L, W_L ~ N(0, 1/m)
+  // Two equal halves with opposite signs in W_L: f = 0 everywhere. Where m is odd, one unit is left
+  // over, which begins with a zero in W_L.
+  kSymmetric,
 };
 
 // Random parameters, biases zero; the same for the same seed on every machine. Throws Error

@@ -134,9 +134,6 @@ TEST(EpsilonGreedy, OptionsOutOfRangeAreRefused) {
   expect_error(ErrorKind::kUsage, "option decay: expected a number in [0, ", [] {
     epsilon_greedy_policy().resolve({{"decay", "-1"}});
   });
-  expect_error(ErrorKind::kUsage, "option width: expected an even number", [] {
-    epsilon_greedy_policy().resolve({{"width", "5"}, {"initialisation", "symmetric"}});
-  });
 }
 
 }  // namespace

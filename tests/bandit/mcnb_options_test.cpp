@@ -85,10 +85,6 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   refused("option width: expected a whole number in [1, 16384], got \"4294967297\"",
           [](auto& o) { o.width = 4294967297; });
   refused("option depth", [](auto& o) { o.depth = 1; });
-  refused("even number, got 5", [](auto& o) {
-    o.width = 5;
-    o.initialisation = Initialisation::kSymmetric;
-  });
   PolicySetup without_features = cases::setup_of(world, threads);
   without_features.user_features = {};
   without_features.user_feature_count = 0;

@@ -217,9 +217,6 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   refused("optimiser", "newton", "adam | sgd");
   refused("biases", "maybe", "yes or no");
   refused("nu", "nu", "one of the options alpha, lambda, matrix");
-  expect_error(ErrorKind::kUsage, "option width: expected an even number", [] {
-    neuucb_one_policy().resolve({{"width", "5"}, {"initialisation", "symmetric"}});
-  });
 }
 
 }  // namespace

@@ -146,8 +146,9 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
       "set key {} Left reverse noenhanced opaque samplen 2.5 spacing 1.15\n"
       "plot {}",
       gnuplot_string(fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over)),
-      limit ? fmt::format("{}", *limit) : "*", lines.size() <= kMostInside ? "top left" : kBelow,
-      plots);
+      limit ? fmt::format("{}", *limit) : "*",
+      // A line that leaves the frame goes where the legend would be.
+      lines.size() <= kMostInside && !limit ? "top left" : kBelow, plots);
 }
 
 // Of one policy all measures; of several the adjusted Rand index, which unites the others.

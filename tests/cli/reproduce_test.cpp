@@ -46,7 +46,7 @@ TEST(Reproduce, WritesThePageTablesAndPicturesAndKeepsItsRuns) {
   EXPECT_NE(page.find("Small &amp; quick"), std::string::npos);
   EXPECT_NE(page.find("mcnb reproduce"), std::string::npos) << "how it was made";
   for (const char* name : {"winners.csv", "options.csv", "curves.csv"}) {
-    EXPECT_FALSE(file_contents(folder / "out" / "mine" / name).empty()) << name;
+    EXPECT_FALSE(file_contents(folder / "out" / "mine-tuned" / name).empty()) << name;
   }
   const ProgramOutcome again = run_program(command);
   EXPECT_NE(again.errors.find("8 runs, 8 of them kept"), std::string::npos) << again.errors;
@@ -80,6 +80,37 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
   run_program({"reproduce", plan, "--output", (folder / "whole").string()});
   EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),
             file_contents(folder / "1" / "mine" / "curves.csv"));
+}
+
+TEST(Reproduce, ShardsOfATunedPlanAreJoinedTwice) {
+  const TemporaryFolder folder;
+  const auto run_shards = [&] {
+    for (const char* part : {"1", "2"}) {
+      const ProgramOutcome outcome =
+          run_program({"reproduce", plan_in(folder), "--tune", "--shard", std::string(part) + "/2",
+                       "--output", (folder / part).string()});
+      EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    }
+  };
+  const auto merge = [&](const char* to, const char* from) {
+    const ProgramOutcome outcome =
+        run_program({"results", "merge", (folder / to / "results.sqlite").string(),
+                     (folder / from / "results.sqlite").string()});
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  };
+  run_shards();  // the points of the grid
+  merge("1", "2");
+  merge("2", "1");
+  run_shards();  // what was chosen
+  merge("1", "2");
+  const std::vector<std::string> report{"report", plan_in(folder), "--tune", "--output",
+                                        (folder / "1").string()};
+  EXPECT_EQ(run_program(report).errors.find("missing"), std::string::npos);
+  run_program({"reproduce", plan_in(folder), "--tune", "--output", (folder / "whole").string()});
+  for (const char* name : {"curves.csv", "options.csv"}) {
+    EXPECT_EQ(file_contents(folder / "whole" / "mine-tuned" / name),
+              file_contents(folder / "1" / "mine-tuned" / name));
+  }
 }
 
 TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {

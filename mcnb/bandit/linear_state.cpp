@@ -132,11 +132,7 @@ RidgePrediction predict(const RidgeState* ridge, std::span<const float> features
   if (ridge != nullptr) {
     return ridge->predict(features);
   }
-  double squares = 0.0;
-  for (const float value : features) {
-    squares += static_cast<double>(value) * value;
-  }
-  return {0.0, std::sqrt(squares / lambda)};
+  return {0.0, uncertainty_limit(features, lambda)};
 }
 
 }  // namespace mcnb

@@ -27,6 +27,14 @@ Eigen::VectorXd as_vector(std::span<const float> x) {
 
 }  // namespace
 
+double uncertainty_limit(std::span<const float> x, double lambda) {
+  double squares = 0.0;
+  for (const float value : x) {
+    squares += static_cast<double>(value) * value;
+  }
+  return std::sqrt(squares / lambda);
+}
+
 RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   if (dimension < 1 || dimension > kMaxDimension) {
     throw Error(ErrorKind::kUsage,
@@ -178,6 +186,14 @@ void RidgeState::find_inverse() {
   inverse_ = eigen.eigenvectors() * inverses.asDiagonal() * eigen.eigenvectors().transpose();
 }
 
+double RidgeState::estimate(std::span<const float> x) const {
+  if (is_small()) {
+    return predict(x).estimate;
+  }
+  check_features(x);
+  return as_vector(x).dot(w_);
+}
+
 RidgePrediction RidgeState::predict(std::span<const float> x) const {
   check_features(x);
   const float* const point = x.data();
@@ -192,7 +208,9 @@ void RidgeState::predict(std::span<const float* const> points,
   if (!is_small()) {
     for (std::size_t i = 0; i < points.size(); ++i) {
       const Eigen::VectorXd x = as_vector({points[i], dimension()});
-      predictions[i] = {x.dot(w_), std::sqrt(std::max(0.0, x.dot(inverse_ * x)))};
+      const double square = std::max(0.0, x.dot(inverse_ * x));
+      predictions[i] = {x.dot(w_), std::min(std::sqrt(square),
+                                            uncertainty_limit({points[i], dimension()}, lambda_))};
     }
     return;
   }

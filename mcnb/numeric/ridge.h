@@ -15,6 +15,9 @@ struct RidgePrediction {
   double uncertainty = 0.0;  // sqrt(x^T M^-1 x)
 };
 
+// The most that sqrt(x^T M^-1 x) can be: M is at least lambda I.
+double uncertainty_limit(std::span<const float> x, double lambda);
+
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
 // w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
 // anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
@@ -47,11 +50,12 @@ class RidgeState {
   // keeps the roundings of what has been given up: where little is left of much, merge anew.
   void remove(std::span<const RidgeState* const> others);
 
-  // Throw as `add` does.
+  // Throw as `add` does. The estimate costs little where the dimension is above kSmallRidge; there
+  // the uncertainty is never above its limit, to the last bit.
   RidgePrediction predict(std::span<const float> x) const;
   // The same for many points at once, `dimension` finite numbers each: the same bits, sooner.
   void predict(std::span<const float* const> points, std::span<RidgePrediction> predictions) const;
-  double estimate(std::span<const float> x) const { return predict(x).estimate; }
+  double estimate(std::span<const float> x) const;
   double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
 
   std::size_t memory_bytes() const;

@@ -112,7 +112,7 @@ OptionTable<ConfidenceOptions> confidence_option_table() {
 }
 
 ConfidenceMatrix::ConfidenceMatrix(const ConfidenceOptions& options, const NetworkShape& shape)
-    : shape_(shape) {
+    : shape_(shape), lambda_(options.lambda) {
   const std::size_t parameters = shape.parameter_count();
   const bool full = options.matrix == MatrixForm::kFull ||
                     (options.matrix == MatrixForm::kAuto && parameters <= kFullByItself);
@@ -144,6 +144,11 @@ void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient)
       });
 }
 
+double ConfidenceMatrix::largest_square(const GradientFactors& gradient) const {
+  const double norm = gradient_norm(shape_, gradient);
+  return norm * norm / lambda_;
+}
+
 void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                                     std::span<double> squares) {
   check(gradients.size() == squares.size(), "every gradient has its square");
@@ -152,8 +157,17 @@ void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const Gradien
   }
   if (full_) {
     find_full_squares(threads, gradients, squares);
-    return;
+  } else {
+    find_diagonal_squares(threads, gradients, squares);
   }
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    squares[i] = std::min(squares[i], largest_square(gradients[i]));
+  }
+}
+
+void ConfidenceMatrix::find_diagonal_squares(ThreadPool& threads,
+                                             std::span<const GradientFactors> gradients,
+                                             std::span<double> squares) {
   const std::size_t touched = gradients[0].features.values.size() * shape_.width +
                               shape_.parameter_count() - shape_.inputs * shape_.width;
   const auto find = [&](std::size_t i, Squares& room) {

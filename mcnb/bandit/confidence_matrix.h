@@ -41,7 +41,7 @@ class ConfidenceMatrix {
   // Z += g g^T.
   void add(ThreadPool& threads, const GradientFactors& gradient);
 
-  // Does now what the next squares would do for the last addition: those until the next one then
+  // Does now what the next squares would do for the last additions: those until the next one then
   // only read, and may be looked for side by side.
   void settle(ThreadPool& threads) {
     if (full_) {
@@ -49,7 +49,11 @@ class ConfidenceMatrix {
     }
   }
 
-  // squares[i] = g_i^T Z^-1 g_i, never below zero. The same bits however the gradients are grouped.
+  // What g^T Z^-1 g cannot exceed, since Z is lambda I and more: |g|^2 / lambda. Cheap.
+  double largest_square(const GradientFactors& gradient) const;
+
+  // squares[i] = g_i^T Z^-1 g_i, never below zero nor above the largest. The same bits however the
+  // gradients are grouped.
   void find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                     std::span<double> squares);
 
@@ -59,10 +63,13 @@ class ConfidenceMatrix {
   void load(StateReader& reader);
 
  private:
+  void find_diagonal_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
+                             std::span<double> squares);
   void find_full_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                          std::span<double> squares);
 
   NetworkShape shape_;
+  double lambda_;
   std::optional<TrackedInverse> full_;
   std::vector<double> diagonal_;  // of Z^-1, where it is not full
 };

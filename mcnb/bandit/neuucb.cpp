@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "mcnb/bandit/confidence_matrix.h"
 #include "mcnb/bandit/neural_model.h"
@@ -62,15 +64,26 @@ class SharedNeuralBandit final : public Policy {
     take_in(sample, [&] { return fmt::format("start of user {}", index(user)); });
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  // Most arms cannot win however uncertain they are: their squares, which cost the most, are not
+  // looked for.
+  ArmIndex choose(const Round& round) override {
+    check_round(round, users_.count(), shape());
+    find_candidates(round);
+    if (candidates_.size() > 1) {
+      candidate_scores_.resize(candidates_.size());
+      score_arms(round, candidates_, candidate_scores_);
+    } else {
+      candidate_scores_.assign(1, {});
+    }
+    return ArmIndex{candidates_[index(highest(candidate_scores_))]};
+  }
 
   std::vector<Score> scores(const Round& round) override {
     check_round(round, users_.count(), shape());
+    candidates_.resize(round.arms.size());
+    std::iota(candidates_.begin(), candidates_.end(), 0U);
     std::vector<Score> scores(round.arms.size());
-    for (std::size_t begin = 0; begin < scores.size(); begin += kMostArmsTogether) {
-      const std::size_t count = std::min(kMostArmsTogether, scores.size() - begin);
-      score_arms(round, begin, std::span(scores).subspan(begin, count));
-    }
+    score_arms(round, candidates_, scores);
     return scores;
   }
 
@@ -103,32 +116,72 @@ class SharedNeuralBandit final : public Policy {
  private:
   const NetworkShape& shape() const { return model_.shape(); }
 
-  // Scores the arms from `begin` on.
-  void score_arms(const Round& round, std::size_t begin, std::span<Score> scores) {
-    gradients_.resize(std::max(gradients_.size(), scores.size()));
-    squares_.resize(scores.size());
-    const auto find = [&](std::size_t i) {
-      const Arm& arm = round.arms[begin + i];
-      find_gradient(shape(), model_.network(), arm.features, gradients_[i]);
-      check_value(gradients_[i].value, [&] {
-        return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
-      });
-    };
-    const std::size_t cost = round.arms[begin].features.values.size() * shape().width;
-    threads_.parallel_for(scores.size(), kWorthAThread / cost + 1,
-                          [&](std::size_t first, std::size_t end) {
-                            for (std::size_t i = first; i < end; ++i) {
-                              find(i);
-                            }
-                          });
-    matrix_.find_squares(threads_, std::span(gradients_).first(scores.size()), squares_);
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      scores[i].estimate = gradients_[i].value;
-      scores[i].meta_bonus = options_.confidence.alpha * std::sqrt(squares_[i]) *
-                             direction(round.id, round.arms[begin + i].index);
-      scores[i].value = scores[i].estimate + scores[i].meta_bonus;
-      scores[i].cluster_size = users_.count();
+  // Fills gradients_ with those of the arms at the places, in the same order.
+  void find_gradients(const Round& round, std::span<const std::uint32_t> places) {
+    gradients_.resize(std::max(gradients_.size(), places.size()));
+    const std::size_t cost = round.arms[places[0]].features.values.size() * shape().width;
+    threads_.parallel_for(
+        places.size(), kWorthAThread / cost + 1, [&](std::size_t first, std::size_t end) {
+          for (std::size_t i = first; i < end; ++i) {
+            const Arm& arm = round.arms[places[i]];
+            find_gradient(shape(), model_.network(), arm.features, gradients_[i]);
+            check_value(gradients_[i].value, [&] {
+              return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
+            });
+          }
+        });
+  }
+
+  // Calls body(places) for a few of the places at a time.
+  template <class Body>
+  static void for_groups(std::span<const std::uint32_t> places, Body body) {
+    for (std::size_t begin = 0; begin < places.size(); begin += kMostArmsTogether) {
+      body(places.subspan(begin, std::min(kMostArmsTogether, places.size() - begin)), begin);
     }
+  }
+
+  // The places of the arms whose score may be the highest, into candidates_: those that would not
+  // lose to another one if their own uncertainty were as large as it can be, and that one's zero
+  // (or the other way round, where a draw is below the estimate).
+  void find_candidates(const Round& round) {
+    const std::size_t count = round.arms.size();
+    candidates_.resize(count);
+    std::iota(candidates_.begin(), candidates_.end(), 0U);
+    highest_values_.resize(count);
+    double reached = -std::numeric_limits<double>::infinity();
+    for_groups(candidates_, [&](std::span<const std::uint32_t> places, std::size_t) {
+      find_gradients(round, places);
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const Score certain = make_score(round, places[i], gradients_[i], 0.0);
+        const Score uncertain =
+            make_score(round, places[i], gradients_[i], matrix_.largest_square(gradients_[i]));
+        highest_values_[places[i]] = std::max(certain.value, uncertain.value);
+        reached = std::max(reached, std::min(certain.value, uncertain.value));
+      }
+    });
+    std::erase_if(candidates_,
+                  [&](std::uint32_t place) { return highest_values_[place] < reached; });
+  }
+
+  void score_arms(const Round& round, std::span<const std::uint32_t> places,
+                  std::span<Score> scores) {
+    for_groups(places, [&](std::span<const std::uint32_t> group, std::size_t begin) {
+      find_gradients(round, group);
+      squares_.resize(group.size());
+      matrix_.find_squares(threads_, std::span(gradients_).first(group.size()), squares_);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        scores[begin + i] = make_score(round, group[i], gradients_[i], squares_[i]);
+      }
+    });
+  }
+
+  Score make_score(const Round& round, std::uint32_t place, const GradientFactors& gradient,
+                   double square) const {
+    Score score{.estimate = gradient.value, .cluster_size = users_.count()};
+    score.meta_bonus = options_.confidence.alpha * std::sqrt(square) *
+                       direction(round.id, round.arms[place].index);
+    score.value = score.estimate + score.meta_bonus;
+    return score;
   }
 
   // How many deviations above the estimate the score is.
@@ -158,8 +211,12 @@ class SharedNeuralBandit final : public Policy {
   NeuralModel model_;
   ConfidenceMatrix matrix_;
 
-  std::vector<GradientFactors> gradients_;  // scratch, by arm
+  // Scratch.
+  std::vector<GradientFactors> gradients_;
   std::vector<double> squares_;
+  std::vector<std::uint32_t> candidates_;  // places of arms
+  std::vector<Score> candidate_scores_;
+  std::vector<double> highest_values_;  // by place, that the score may have
 };
 
 template <Exploration kExploration>

@@ -53,27 +53,31 @@ void SymmetricMatrix::for_slices(ThreadPool& threads, Body body) const {
 void SymmetricMatrix::find_squares(ThreadPool& threads,
                                    std::span<const kernels::BlockVector> vectors,
                                    std::span<double> squares) const {
-  find_squares_and_product(threads, vectors, squares, {}, {});
+  find_squares_and_products(threads, vectors, squares, {}, {});
 }
 
-void SymmetricMatrix::multiply(ThreadPool& threads, std::span<const double> v,
-                               std::span<double> product) const {
-  check(v.size() == padded_size() && product.size() == padded_size(), "the vectors fit the matrix");
-  find_squares_and_product(threads, {}, {}, v, product);
+void SymmetricMatrix::multiply(ThreadPool& threads, std::span<const double> factors,
+                               std::span<double> products) const {
+  find_squares_and_products(threads, {}, {}, factors, products);
 }
 
-void SymmetricMatrix::find_squares_and_product(ThreadPool& threads,
-                                               std::span<const kernels::BlockVector> vectors,
-                                               std::span<double> squares, std::span<const double> v,
-                                               std::span<double> product) const {
+void SymmetricMatrix::find_squares_and_products(ThreadPool& threads,
+                                                std::span<const kernels::BlockVector> vectors,
+                                                std::span<double> squares,
+                                                std::span<const double> factors,
+                                                std::span<double> products) const {
+  const std::size_t length = padded_size();
+  check(factors.size() % length == 0 && factors.size() == products.size(),
+        "the vectors fit the matrix");
   const std::size_t count = vectors.size();
   AlignedDoubles lanes((slices_.size() - 1) * count * kBlock);
-  AlignedDoubles sums((slices_.size() - 1) * v.size());
+  AlignedDoubles sums((slices_.size() - 1) * factors.size());
   for_slices(threads, [&](std::size_t slice, std::size_t begin, std::size_t end) {
     for (std::size_t q = begin; q < end; ++q) {
       kernels::add_half_squares(block_row(q), q, vectors, lanes.data() + slice * count * kBlock);
-      if (!v.empty()) {
-        kernels::add_product(block_row(q), q, v.data(), sums.data() + slice * v.size());
+      for (std::size_t start = 0; start < factors.size(); start += length) {
+        kernels::add_product(block_row(q), q, factors.data() + start,
+                             sums.data() + slice * factors.size() + start);
       }
     }
   });
@@ -83,10 +87,10 @@ void SymmetricMatrix::find_squares_and_product(ThreadPool& threads,
       squares[i] += 2.0 * kernels::sum_lanes(lanes.data() + (slice * count + i) * kBlock);
     }
   }
-  std::ranges::fill(product, 0.0);
+  std::ranges::fill(products, 0.0);
   for (std::size_t slice = 0; slice + 1 < slices_.size(); ++slice) {
-    for (std::size_t i = 0; i < product.size(); ++i) {
-      product[i] += sums[slice * product.size() + i];
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      products[i] += sums[slice * products.size() + i];
     }
   }
 }

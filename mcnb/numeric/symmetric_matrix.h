@@ -46,13 +46,15 @@ class SymmetricMatrix {
   void find_squares(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
                     std::span<double> squares) const;
 
-  // The same, and product = A v as below, while the matrix comes from memory once for both.
-  void find_squares_and_product(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
-                                std::span<double> squares, std::span<const double> v,
-                                std::span<double> product) const;
+  // The same, and products as below, while the matrix comes from memory once for both.
+  void find_squares_and_products(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
+                                 std::span<double> squares, std::span<const double> factors,
+                                 std::span<double> products) const;
 
-  // product = A v; both padded_size() long, v zero in the padding.
-  void multiply(ThreadPool& threads, std::span<const double> v, std::span<double> product) const;
+  // The products A v of vectors that lie one behind the other, each padded_size() long and zero in
+  // the padding. The matrix comes from memory once for all of them.
+  void multiply(ThreadPool& threads, std::span<const double> factors,
+                std::span<double> products) const;
 
   // A += the sum of v v^T, or A -= it, in one pass, over vectors that lie one behind the other,
   // each padded_size() long and zero in the padding.

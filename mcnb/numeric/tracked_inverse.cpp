@@ -30,7 +30,9 @@ TrackedInverse::TrackedInverse(std::size_t size, double lambda)
 }
 
 void TrackedInverse::add(ThreadPool& threads, const kernels::BlockVector& v) {
-  settle(threads);
+  if (waiting_ == kMostWaiting) {
+    settle(threads);
+  }
   if (waiting_ == kMostWaiting) {
     apply_waiting(threads);
     if (may_repair() && has_drifted(threads, vector(kMostWaiting - 1))) {
@@ -38,25 +40,47 @@ void TrackedInverse::add(ThreadPool& threads, const kernels::BlockVector& v) {
     }
   }
   std::copy_n(v.values, padded_size(), vector(waiting_).data());
-  has_unsolved_ = true;
+  ++waiting_;
 }
 
 void TrackedInverse::settle(ThreadPool& threads) {
-  if (has_unsolved_) {
-    inverse_.multiply(threads, vector(waiting_), decrease(waiting_));
-    settle_with(threads);
+  if (solved_ < waiting_) {
+    inverse_.multiply(threads, unsolved(), room_for_products());
+    settle_with_products(threads);
   }
 }
 
-// Solves for the vector behind those that wait, whose product with `inverse_` lies in its decrease.
-// Returns whether `inverse_` has become another one.
-bool TrackedInverse::settle_with(ThreadPool& threads) {
-  const std::span<double> product = decrease(waiting_);
+// Solves for all vectors, one after the other; the products of `inverse_` with them lie in their
+// decreases. Returns whether `inverse_` has become another one.
+bool TrackedInverse::settle_with_products(ThreadPool& threads) {
+  while (solved_ < waiting_) {
+    if (solve_next()) {
+      continue;
+    }
+    // The inverse has drifted: those before go into it, it is computed anew, and those from here on
+    // are solved for with that one.
+    const std::size_t left = waiting_ - solved_;
+    const AlignedDoubles vectors(unsolved().begin(), unsolved().end());
+    waiting_ = solved_;
+    apply_waiting(threads);
+    repair();
+    std::ranges::copy(vectors, vectors_.begin());
+    waiting_ = left;
+    settle(threads);
+    return true;
+  }
+  return false;
+}
+
+// Solves for the first vector that is not. Returns false, having done nothing, where it shows that
+// the inverse has to be computed anew before.
+bool TrackedInverse::solve_next() {
+  const std::span<double> product = decrease(solved_);
   const kernels::BlockRun whole{0, padded_size() / kernels::kBlock};
-  const kernels::BlockVector v{vector(waiting_).data(), {&whole, 1}};
+  const kernels::BlockVector v{vector(solved_).data(), {&whole, 1}};
   double dots[kMostWaiting];
-  kernels::find_dots(v, decreases_.data(), padded_size(), waiting_, dots);
-  for (std::size_t k = 0; k < waiting_; ++k) {
+  kernels::find_dots(v, decreases_.data(), padded_size(), solved_, dots);
+  for (std::size_t k = 0; k < solved_; ++k) {
     const std::span<const double> known = decrease(k);
     for (std::size_t i = 0; i < product.size(); ++i) {
       product[i] -= dots[k] * known[i];
@@ -65,22 +89,16 @@ bool TrackedInverse::settle_with(ThreadPool& threads) {
   double square = 0.0;
   kernels::find_dots(v, product.data(), padded_size(), 1, &square);
   if (!(square >= 0.0) && may_repair()) {
-    const AlignedDoubles unsolved(v.values, v.values + padded_size());
-    apply_waiting(threads);
-    repair();
-    std::ranges::copy(unsolved, vector(0).begin());
-    settle(threads);
-    return true;
+    return false;
   }
   // A square below zero is nothing but drift: such an update would make it worse.
   const double scale = square >= 0.0 ? 1.0 / std::sqrt(1.0 + square) : 0.0;
   for (double& value : product) {
     value *= scale;
   }
-  ++waiting_;
+  ++solved_;
   ++since_repair_;
-  has_unsolved_ = false;
-  return false;
+  return true;
 }
 
 void TrackedInverse::apply_waiting(ThreadPool& threads) {
@@ -90,6 +108,7 @@ void TrackedInverse::apply_waiting(ThreadPool& threads) {
   matrix_.add_outer_products(threads, std::span(vectors_).first(count),
                              SymmetricMatrix::Sign::kPlus);
   waiting_ = 0;
+  solved_ = 0;
 }
 
 bool TrackedInverse::has_drifted(ThreadPool& threads, std::span<const double> v) const {
@@ -120,11 +139,11 @@ void TrackedInverse::repair() {
 void TrackedInverse::find_squares(ThreadPool& threads,
                                   std::span<const kernels::BlockVector> vectors,
                                   std::span<double> squares) {
-  if (has_unsolved_) {
-    inverse_.find_squares_and_product(threads, vectors, squares, vector(waiting_),
-                                      decrease(waiting_));
+  const bool all_solved = solved_ == waiting_;
+  if (!all_solved) {
+    inverse_.find_squares_and_products(threads, vectors, squares, unsolved(), room_for_products());
   }
-  if (!has_unsolved_ || settle_with(threads)) {
+  if (all_solved || settle_with_products(threads)) {
     inverse_.find_squares(threads, vectors, squares);
   }
   for (std::size_t i = 0; i < vectors.size(); ++i) {
@@ -142,38 +161,32 @@ std::size_t TrackedInverse::memory_bytes() const {
          (vectors_.capacity() + decreases_.capacity()) * sizeof(double);
 }
 
-// The last vector is written as one that is not solved for, whether it is or not: nobody can tell.
+// Vectors are written as not solved for, whether they are or not: nobody can tell.
 void TrackedInverse::save(StateWriter& writer) const {
   inverse_.save(writer);
   matrix_.save(writer);
-  const std::size_t added = waiting_ + (has_unsolved_ ? 1 : 0);
-  const std::size_t solved = added - std::min<std::size_t>(added, 1);
-  writer.write(static_cast<std::uint64_t>(added));
-  writer.write_all(std::span<const double>(vectors_).first(added * padded_size()));
-  writer.write_all(std::span<const double>(decreases_).first(solved * padded_size()));
+  writer.write(static_cast<std::uint64_t>(waiting_));
+  writer.write_all(std::span<const double>(vectors_).first(waiting_ * padded_size()));
   writer.write(repairs_);
-  writer.write(since_repair_ - (waiting_ - solved));
+  writer.write(since_repair_ - solved_);
 }
 
 void TrackedInverse::load(StateReader& reader) {
   inverse_.load(reader);
   matrix_.load(reader);
-  const auto added = reader.read<std::uint64_t>();
-  if (added > kMostWaiting) {
+  const auto waiting = reader.read<std::uint64_t>();
+  if (waiting > kMostWaiting) {
     reader.fail("more updates of a matrix wait than can");
   }
-  const auto read = [&](std::size_t count, AlignedDoubles& to) {
-    const std::vector<double> values = reader.read_all<double>(count * padded_size());
-    if (values.size() != count * padded_size() ||
-        !std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
-      reader.fail("the updates of a matrix do not fit it");
-    }
-    std::ranges::copy(values, to.begin());
-  };
-  has_unsolved_ = added > 0;
-  waiting_ = static_cast<std::size_t>(added) - (has_unsolved_ ? 1 : 0);
-  read(static_cast<std::size_t>(added), vectors_);
-  read(waiting_, decreases_);
+  waiting_ = static_cast<std::size_t>(waiting);
+  solved_ = 0;
+  const std::size_t count = waiting_ * padded_size();
+  const std::vector<double> values = reader.read_all<double>(count);
+  if (values.size() != count ||
+      !std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
+    reader.fail("the updates of a matrix do not fit it");
+  }
+  std::ranges::copy(values, vectors_.begin());
   repairs_ = reader.read<std::uint64_t>();
   since_repair_ = reader.read<std::uint64_t>();
 }

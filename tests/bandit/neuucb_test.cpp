@@ -160,6 +160,32 @@ TEST(NeuUcb, GivesTiesToTheLowestIndex) {
   EXPECT_EQ(symmetric->choose(cases::draw_round(world, 1).round), ArmIndex{0});
 }
 
+// Choosing leaves out what cannot win; looking at the scores does not.
+TEST(NeuUcb, ChoosesTheHighestOfAllScores) {
+  const World world{.arms = 40};
+  ThreadPool threads(2);
+  for (const PolicyKind& kind : {neuucb_one_policy(), neuralts_policy()}) {
+    for (const char* matrix : {"full", "diagonal"}) {
+      for (const char* alpha : {"0", "0.01", "0.3", "100"}) {
+        SCOPED_TRACE(std::string(kind.name) + " " + matrix + " " + alpha);
+        const auto policy = kind.build({{"width", "10"}, {"matrix", matrix}, {"alpha", alpha}},
+                                       cases::setup_of(world, threads));
+        const auto looked_at = kind.build({{"width", "10"}, {"matrix", matrix}, {"alpha", alpha}},
+                                          cases::setup_of(world, threads));
+        for (std::uint64_t t = 0; t < 120; ++t) {
+          const OwnRound own = cases::draw_round(world, t);
+          const ArmIndex choice = highest(looked_at->scores(own.round));
+          ASSERT_EQ(policy->choose(own.round), choice) << t;
+          const Arm& arm = own.round.arms[index(choice)];
+          const auto reward = static_cast<float>(t % 3 == 0);
+          policy->learn(own.round.id, arm, reward);
+          looked_at->learn(own.round.id, arm, reward);
+        }
+      }
+    }
+  }
+}
+
 TEST(NeuUcb, AHistoryLimitBoundsItsMemory) {
   const World world;
   ThreadPool threads(1);

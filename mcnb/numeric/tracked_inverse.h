@@ -56,8 +56,8 @@ class TrackedInverse {
                             std::span<double> squares) const;
   // product = Z^-1 v
   void solve(ThreadPool& threads, std::span<const double> v, std::span<double> product) const;
-  // sum += factor Z^-1 v, v being the vector added last: no pass over the matrix. There must have
-  // been one since the start, the last load of a state without any, and the last sums.
+  // sum += factor Z^-1 v, without a pass over the matrix. Requires that v was added last, and no
+  // sums since.
   void add_last_solution(double factor, std::span<double> sum) const;
   Eigen::MatrixXd dense_inverse() const;
 

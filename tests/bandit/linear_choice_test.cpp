@@ -222,5 +222,35 @@ TEST_P(LongBlocks, RefuseABadRoundBeforeAnythingChanges) {
   EXPECT_TRUE(cases::saved(*policy) == before);
 }
 
+TEST_P(LongBlocks, GoOnAfterSaveAndLoadOnAnyNumberOfThreads) {
+  for (const bool blocks : {false, true}) {
+    const World world{.features = 67, .arms = 4, .blocks = blocks};
+    const auto make = [&](ThreadPool& threads) {
+      return make_policy(parse_policy(GetParam()), cases::setup_of(world, threads));
+    };
+    ThreadPool one(1);
+    const auto through = make(one);
+    cases::Session whole(world, cases::Arrival::kLate);
+    whole.start(*through);
+    whole.play(*through, 0, 120);
+    for (const std::size_t count : {1U, 2U, 8U}) {
+      ThreadPool threads(count);
+      auto broken = make(threads);
+      cases::Session parts(world, cases::Arrival::kLate);
+      parts.start(*broken);
+      for (const auto& [from, to] : {std::pair{0, 5}, {5, 66}, {66, 120}}) {
+        parts.play(*broken, static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to));
+        const std::string state = cases::saved(*broken);
+        broken = make(threads);
+        cases::load(*broken, state);
+        EXPECT_TRUE(cases::saved(*broken) == state);
+      }
+      EXPECT_EQ(parts.choices(), whole.choices());
+      EXPECT_TRUE(cases::same_bits(parts.values(), whole.values()));
+      EXPECT_TRUE(cases::saved(*broken) == cases::saved(*through));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mcnb::linear_choice_test

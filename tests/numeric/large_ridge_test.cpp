@@ -322,8 +322,8 @@ TEST(LargeRidge, LoadsBitForBitWhatWasSavedAndGoesOnAlike) {
       const std::vector<float> x = plain::draw(rng, 65, size);
       const double reward = rng.uniform();
       state.add(x, reward);
-      broken = load(save(broken));
       broken.add(x, reward);
+      broken = load(save(broken));
       const std::vector<float> other = plain::draw(rng, 65);
       ASSERT_EQ(broken.uncertainty(other), state.uncertainty(other)) << i;
       ASSERT_EQ(broken.estimate(other), state.estimate(other)) << i;

@@ -8,8 +8,8 @@
 namespace mcnb {
 namespace {
 
-// What a value is at least and at most. RidgeState never says more than uncertainty_limit, and sums
-// and products keep their order when they are rounded, so that these hold to the last bit.
+// What a value is at least and at most. RidgeState keeps to its bounds, and sums and products keep
+// their order when they are rounded, so that these hold to the last bit.
 struct Bounds {
   double lower;
   double upper;
@@ -17,9 +17,9 @@ struct Bounds {
 
 bool is_long(const Features& features) { return features.values.size() > kernels::kSmallRidge; }
 
-Bounds find_bounds(const RidgeState* ridge, std::span<const float> x, double lambda, double scale) {
-  const double estimate = ridge == nullptr ? 0.0 : ridge->estimate(x);
-  return {estimate, estimate + scale * uncertainty_limit(x, lambda)};
+Bounds find_bounds(const RidgeState& ridge, std::span<const float> x, double scale) {
+  const RidgePrediction said = ridge.bound(x);
+  return {said.estimate, said.estimate + scale * said.uncertainty};
 }
 
 double find_value(const RidgeState* ridge, std::span<const float> x, double lambda, double scale) {
@@ -42,7 +42,7 @@ ArmIndex choose_by_bounds(const Round& round, std::span<const Opinion> opinions,
     for (std::size_t i = begin; i < end; ++i) {
       const Features& features = round.arms[index(opinions[i].arm)].features;
       if (opinions[i].ridge != nullptr && is_long(features)) {
-        bounds[i] = find_bounds(opinions[i].ridge, features.values, lambda, scale);
+        bounds[i] = find_bounds(*opinions[i].ridge, features.values, scale);
       } else {
         bounds[i].lower = find_value(opinions[i].ridge, features.values, lambda, scale);
         bounds[i].upper = bounds[i].lower;

@@ -20,9 +20,9 @@ struct Opinion {
 bool has_long_features(const Round& round);
 
 // The arm about which some opinion has the highest x.w + scale sqrt(x^T M^-1 x), of equal ones the
-// lowest: what `highest` says of the scores, without the squares of arms that cannot win. x.w costs
-// little, and M is at least lambda I, so that every value has bounds. Requires scale >= 0, a round
-// that was checked and an opinion at least; they may come in any order.
+// lowest: what `highest` says of the scores, without the squares of arms that cannot win, since
+// every value has bounds that cost little (RidgeState::bound). Requires scale >= 0, a round that
+// was checked and an opinion at least; they may come in any order.
 ArmIndex choose_by_bounds(const Round& round, std::span<const Opinion> opinions, double lambda,
                           double scale, ThreadPool& threads);
 

@@ -132,7 +132,11 @@ RidgePrediction predict(const RidgeState* ridge, std::span<const float> features
   if (ridge != nullptr) {
     return ridge->predict(features);
   }
-  return {0.0, uncertainty_limit(features, lambda)};
+  double squares = 0.0;
+  for (const float value : features) {
+    squares += static_cast<double>(value) * value;
+  }
+  return {0.0, std::sqrt(squares / lambda)};
 }
 
 }  // namespace mcnb

@@ -34,14 +34,6 @@ double dot(const double* x, const Eigen::VectorXd& w) {
 
 }  // namespace
 
-double uncertainty_limit(std::span<const float> x, double lambda) {
-  double squares = 0.0;
-  for (const float value : x) {
-    squares += static_cast<double>(value) * value;
-  }
-  return std::sqrt(squares / lambda);
-}
-
 RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   if (dimension < 1 || dimension > kMaxDimension) {
     throw Error(ErrorKind::kUsage,
@@ -61,6 +53,7 @@ RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   } else {
     large_.emplace_back(dimension, lambda,
                         InverseGuard{.drift_allowed = kDriftAllowed, .always_inverts = true});
+    x_sum_ = Eigen::VectorXd::Zero(d);
   }
 }
 
@@ -124,7 +117,10 @@ void RidgeState::add_large(std::span<const float> x, double reward) {
   const std::uint64_t repairs_before = tracked.repair_count();
   tracked.add(calling_thread(), {v.data(), {&whole, 1}});
   tracked.settle(calling_thread());
-  b_ += reward * Eigen::Map<const Eigen::VectorXd>(v.data(), b_.size());
+  const Eigen::Map<const Eigen::VectorXd> as_vector(v.data(), b_.size());
+  b_ += reward * as_vector;
+  x_sum_ += as_vector;
+  ++summed_;
   if (tracked.repair_count() != repairs_before) {
     find_weights();
   } else {
@@ -209,20 +205,45 @@ void RidgeState::add_sums_of(std::span<const RidgeState* const> others,
     std::vector<const TrackedInverse*> sums;
     for (const RidgeState* other : others) {
       sums.push_back(&other->large_.front());
+      if (sign == SymmetricMatrix::Sign::kPlus) {
+        x_sum_ += other->x_sum_;
+        summed_ += other->summed_;
+      } else {
+        x_sum_ -= other->x_sum_;
+        summed_ -= std::min(summed_, other->summed_);
+      }
     }
     large_.front().add_sums(calling_thread(), sums, sign);
   }
   find_weights();
 }
 
-double RidgeState::estimate(std::span<const float> x) const {
+RidgePrediction RidgeState::bound(std::span<const float> x) const {
   if (is_small()) {
-    return predict(x).estimate;
+    return predict(x);
   }
   check_features(x);
   AlignedDoubles v(x.size());
   copy_point(x, v.data());
-  return dot(v.data(), w_);
+  return {dot(v.data(), w_), largest_uncertainty(v.data())};
+}
+
+// M is at least lambda I + s s^T / n, s being the sum of n samples: for any y, n times the sum of
+// (x_i.y)^2 is at least the square of the sum of x_i.y. The inverse of that takes d multiplications
+// and is not far off where samples have much in common, as pictures do.
+double RidgeState::largest_uncertainty(const double* x) const {
+  const Eigen::Map<const Eigen::VectorXd> v(x, b_.size());
+  const double square = v.squaredNorm();
+  double limit = square;
+  if (summed_ > 0) {
+    const double along = v.dot(x_sum_);
+    const double part =
+        along * along / (static_cast<double>(summed_) * lambda_ + x_sum_.squaredNorm());
+    // More than the roundings of the sum and of `part`, which may leave next to nothing.
+    constexpr double kRoundings = 1e-11;
+    limit = std::min(limit, std::max(0.0, square - part) + kRoundings * square);
+  }
+  return std::sqrt(limit / lambda_);
 }
 
 RidgePrediction RidgeState::predict(std::span<const float> x) const {
@@ -266,14 +287,13 @@ void RidgeState::predict_large(std::span<const float* const> points,
   std::vector<double> squares(points.size());
   tracked.find_settled_squares(calling_thread(), vectors, squares);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    predictions[i] = {
-        dot(vectors[i].values, w_),
-        std::min(std::sqrt(squares[i]), uncertainty_limit({points[i], dimension()}, lambda_))};
+    predictions[i] = {dot(vectors[i].values, w_),
+                      std::min(std::sqrt(squares[i]), largest_uncertainty(vectors[i].values))};
   }
 }
 
 std::size_t RidgeState::memory_bytes() const {
-  const std::size_t vectors = 2 * dimension() * sizeof(double);
+  const std::size_t vectors = (is_small() ? 2 : 3) * dimension() * sizeof(double);
   return sizeof *this + vectors +
          (is_small() ? 2 * dimension() * dimension() * sizeof(double)
                      : sizeof large_.front() + large_.front().memory_bytes());
@@ -293,6 +313,8 @@ void RidgeState::save(StateWriter& writer) const {
     write(inverse_);
   } else {
     large_.front().save(writer);
+    writer.write(summed_);
+    write(x_sum_);
   }
   write(b_);
   write(w_);
@@ -320,6 +342,8 @@ RidgeState RidgeState::load(StateReader& reader) {
   } else {
     state.large_.front().load(reader);
     state.large_.front().settle(calling_thread());
+    state.summed_ = reader.read<std::uint64_t>();
+    read(state.x_sum_);
   }
   read(state.b_);
   read(state.w_);

@@ -17,9 +17,6 @@ struct RidgePrediction {
   double uncertainty = 0.0;  // sqrt(x^T M^-1 x)
 };
 
-// The most that sqrt(x^T M^-1 x) can be: M is at least lambda I.
-double uncertainty_limit(std::span<const float> x, double lambda);
-
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
 // w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
 // anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
@@ -59,12 +56,14 @@ class RidgeState {
   // keeps the roundings of what has been given up: where little is left of much, merge anew.
   void remove(std::span<const RidgeState* const> others);
 
-  // Throw as `add` does. The estimate costs little where the dimension is above kSmallRidge; there
-  // the uncertainty is never above its limit, to the last bit.
+  // Throw as `add` does.
   RidgePrediction predict(std::span<const float> x) const;
+  // The same estimate, and an uncertainty that the true one does not exceed, to the last bit. Above
+  // kSmallRidge dimensions this costs little; below, they are equal.
+  RidgePrediction bound(std::span<const float> x) const;
   // The same for many points at once, `dimension` finite numbers each: the same bits, sooner.
   void predict(std::span<const float* const> points, std::span<RidgePrediction> predictions) const;
-  double estimate(std::span<const float> x) const;
+  double estimate(std::span<const float> x) const { return bound(x).estimate; }
   double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
 
   std::size_t memory_bytes() const;
@@ -79,6 +78,7 @@ class RidgeState {
   void add_sums_of(std::span<const RidgeState* const> others, SymmetricMatrix::Sign sign);
   void predict_large(std::span<const float* const> points,
                      std::span<RidgePrediction> predictions) const;
+  double largest_uncertainty(const double* x) const;
   void find_weights();
   void check_features(std::span<const float> x) const;
   void check_kind(const RidgeState& other) const;
@@ -94,6 +94,9 @@ class RidgeState {
   Eigen::MatrixXd inverse_;
   // Of large ones, M and its inverse: one, always solved for, or none.
   std::vector<TrackedInverse> large_;
+  // The sum of x over so many samples, all but those that came by their sums.
+  std::uint64_t summed_ = 0;
+  Eigen::VectorXd x_sum_;
 };
 
 }  // namespace mcnb

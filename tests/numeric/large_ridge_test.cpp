@@ -231,21 +231,57 @@ TEST(LargeRidge, UncertaintyOfUnseenDirectionsSurvivesHugeSamples) {
 
 // ---- predictions
 
-TEST(LargeRidge, UncertaintyIsNeverAboveItsLimit) {
+TEST(LargeRidge, KeepsToItsBoundsWhichDoNotGoBelowTheTruth) {
+  constexpr std::size_t kDimension = 65;
   Rng rng(7, Stream::kTest);
-  for (const std::size_t dimension : {65U, 100U}) {
-    for (const double lambda : {1e-3, 0.3, 7.0}) {
-      RidgeState state(dimension, lambda);
-      for (int i = 0; i < 30; ++i) {
-        for (int k = 0; k < 20; ++k) {
-          const std::vector<float> x = plain::draw(rng, dimension);
-          const double limit = uncertainty_limit(x, lambda);
-          ASSERT_LE(state.uncertainty(x), limit);
-          ASSERT_GT(state.uncertainty(x), 0.1 * limit);  // there are more directions than samples
-          ASSERT_NEAR(limit * limit * lambda, Batch::vector_of(x).squaredNorm(), 1e-10);
+  for (const double lambda : {1e-3, 0.3, 7.0}) {
+    for (const float common : {0.0F, 1.0F, 30.0F}) {
+      SCOPED_TRACE(testing::Message() << lambda << ", " << common);
+      const auto draw = [&] {
+        std::vector<float> x = plain::draw(rng, kDimension);
+        for (float& value : x) {
+          value += common;
         }
-        state.add(plain::draw(rng, dimension), rng.uniform());
+        return x;
+      };
+      RidgeState state(kDimension, lambda);
+      RidgeState other(kDimension, lambda);
+      Batch batch(kDimension, lambda);
+      const auto expect_bounded = [&] {
+        const Eigen::LLT<Eigen::MatrixXd> root(batch.matrix());
+        for (const std::vector<float>& x : {draw(), plain::draw(rng, kDimension)}) {
+          const RidgePrediction bound = state.bound(x);
+          const RidgePrediction said = state.predict(x);
+          const Eigen::VectorXd v = Batch::vector_of(x);
+          const double truth = std::sqrt(v.dot(root.solve(v)));
+          ASSERT_EQ(bound.estimate, said.estimate);
+          ASSERT_LE(said.uncertainty, bound.uncertainty);
+          ASSERT_GE(bound.uncertainty, truth * (1.0 - 1e-9));
+          ASSERT_NEAR(said.uncertainty, truth, 1e-8 * truth);
+          ASSERT_LE(bound.uncertainty, v.norm() / std::sqrt(lambda) * (1.0 + 1e-12));
+        }
+      };
+      expect_bounded();
+      for (int i = 0; i < 40; ++i) {
+        add(state, batch, draw(), rng.uniform());
+        expect_bounded();
       }
+      const std::vector<float> x = draw();
+      const Eigen::VectorXd v = Batch::vector_of(x);
+      if (common == 30.0F) {  // what samples have in common is known
+        EXPECT_LT(state.bound(x).uncertainty, 0.2 * v.norm() / std::sqrt(lambda));
+      }
+      other.add(x, 1.0);
+      const double before = state.bound(x).uncertainty;
+      state.merge(other);
+      batch.add(x, 1.0);
+      expect_bounded();
+      RidgeState rest = state;
+      rest.remove(std::vector<const RidgeState*>{&other});
+      EXPECT_NEAR(rest.bound(x).uncertainty, before, 1e-6 * before);
+      state.add_sums(v * v.transpose(), v, 1);  // nobody says of what x
+      batch.add(x, 1.0);
+      expect_bounded();
     }
   }
 }
@@ -354,6 +390,7 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     std::uint64_t waiting = 2;
     std::size_t written = 2;
     double in_vectors = 1.0;
+    double in_x_sum = 1.0;
     double in_sum = 1.0;
     double in_weights = 1.0;
   };
@@ -372,7 +409,8 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     writer.write_all(vectors);
     writer.write(std::uint64_t{0});  // repairs
     writer.write(std::uint64_t{2});  // additions since
-    for (const double last : {fields.in_sum, fields.in_weights}) {
+    writer.write(std::uint64_t{2});  // samples in the sum of x
+    for (const double last : {fields.in_x_sum, fields.in_sum, fields.in_weights}) {
       std::vector<double> values(65, 1.0);
       values.back() = last;
       writer.write_bytes(values.data(), values.size() * sizeof(double));
@@ -391,6 +429,7 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
   refused("do not fit", {.written = 1});
   refused("longer than it can be", {.written = 3});
   refused("do not fit", {.in_vectors = std::nan("")});
+  refused("not finite", {.in_x_sum = HUGE_VAL});
   refused("not finite", {.in_sum = HUGE_VAL});
   refused("not finite", {.in_weights = std::nan("")});
 }

@@ -1,4 +1,5 @@
 #include "mcnb/bandit/club_rule.h"
+#include "mcnb/bandit/linear_choice.h"
 #include "mcnb/bandit/linear_clusters.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
@@ -44,8 +45,14 @@ class Club final : public Policy {
   }
 
   ArmIndex choose(const Round& round) override {
-    find_scores(round);
-    return highest(scores_);
+    if (!has_long_features(round)) {
+      find_scores(round);
+      return highest(scores_);
+    }
+    users_.check_round(round);
+    return choose_by_bounds(
+        round, users_, exploration_scale(options_.alpha, rewards_), threads_,
+        [this](const Arm& arm, std::uint32_t block) { return clusters_.find(arm.user, block); });
   }
 
   std::vector<Score> scores(const Round& round) override {

@@ -1,9 +1,11 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "mcnb/bandit/cut_graph.h"
 #include "mcnb/bandit/item_table.h"
+#include "mcnb/bandit/linear_choice.h"
 #include "mcnb/bandit/linear_clusters.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
@@ -104,14 +106,18 @@ class Cofiba final : public Policy {
     items_.start(sample.features);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  ArmIndex choose(const Round& round) override {
+    if (!has_long_features(round)) {
+      return highest(scores(round));
+    }
+    users_.check_round(round);
+    return choose_by_bounds(round, users_, exploration_scale(options_.alpha, rewards_), threads_,
+                            std::bind_front(&Cofiba::find_ridge, this));
+  }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
-      return clusters_for(arm).find(arm.user, block);
-    };
     const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
@@ -120,7 +126,8 @@ class Cofiba final : public Policy {
                    .cluster_size = clusters_for(arm).graph().size(arm.user)};
     };
     std::vector<Score> scores;
-    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    score_arms(round, users_, threads_, std::bind_front(&Cofiba::find_ridge, this), make_score,
+               scores);
     return scores;
   }
 
@@ -221,6 +228,10 @@ class Cofiba final : public Policy {
       return clusters_of(0);
     }
     return clusters_of(component_of(items_.find(arm, users_.blocks().find(arm.features))));
+  }
+
+  const RidgeState* find_ridge(const Arm& arm, std::uint32_t block) const {
+    return clusters_for(arm).find(arm.user, block);
   }
 
   std::vector<LinearClusters*> all_cut() const {

@@ -1,3 +1,6 @@
+#include <functional>
+
+#include "mcnb/bandit/linear_choice.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/bandit/user_count.h"
@@ -45,16 +48,19 @@ class LinUcb final : public Policy {
     users_.add(owner(user), sample.features, sample.reward);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  ArmIndex choose(const Round& round) override {
+    if (!has_long_features(round)) {
+      return highest(scores(round));
+    }
+    users_.check_round(round);
+    return choose_by_bounds(round, users_, exploration_scale(options_.alpha, rewards_), threads_,
+                            std::bind_front(&LinUcb::find_ridge, this));
+  }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
     const bool one = options_.users == UserModels::kOne;
-    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
-      const LinearState* state = users_.find(owner(arm.user));
-      return state == nullptr ? nullptr : state->find(block);
-    };
     const auto make_score = [&](const Arm&, const RidgePrediction& said) {
       Score score{.estimate = said.estimate, .cluster_size = one ? users_.count() : 1};
       double& bonus = one ? score.meta_bonus : score.user_bonus;  // one for all is a shared model
@@ -63,7 +69,8 @@ class LinUcb final : public Policy {
       return score;
     };
     std::vector<Score> scores;
-    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    score_arms(round, users_, threads_, std::bind_front(&LinUcb::find_ridge, this), make_score,
+               scores);
     return scores;
   }
 
@@ -90,6 +97,11 @@ class LinUcb final : public Policy {
  private:
   // Whose state a user's samples go to.
   UserId owner(UserId user) const { return model_owner(options_.users, user); }
+
+  const RidgeState* find_ridge(const Arm& arm, std::uint32_t block) const {
+    const LinearState* state = users_.find(owner(arm.user));
+    return state == nullptr ? nullptr : state->find(block);
+  }
 
   LinUcbOptions options_;
   LinearUsers users_;

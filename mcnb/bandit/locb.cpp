@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mcnb/bandit/group_state.h"
+#include "mcnb/bandit/linear_choice.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/base/random.h"
@@ -83,7 +84,20 @@ class Locb final : public Policy {
     take_in(user, sample);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  ArmIndex choose(const Round& round) override {
+    if (!has_long_features(round)) {
+      return highest(scores(round));
+    }
+    users_.check_round(round);
+    std::vector<Opinion> opinions;
+    for (const Arm& arm : round.arms) {
+      for_opinions(arm, [&](const Cluster*, const RidgeState* ridge) {
+        opinions.push_back({arm.index, ridge});
+      });
+    }
+    return choose_by_bounds(round, opinions, options_.lambda,
+                            exploration_scale(options_.alpha, rewards_), threads_);
+  }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
@@ -199,36 +213,46 @@ class Locb final : public Policy {
     return cluster.known_members + (cluster.holds_unknown != 0 ? unknown : 0);
   }
 
-  Judgement judge(const Arm& arm, double scale) const {
+  // Calls visit(cluster, ridge state) for every cluster that contains the arm's user, in the order
+  // of the seeds; where there is none, once, with no cluster (nullptr) and the user's own state.
+  // States are nullptr where there are no samples.
+  template <class Visit>
+  void for_opinions(const Arm& arm, Visit visit) const {
     const std::optional<std::uint32_t> row = users_.row(arm.user);
     const std::optional<std::uint32_t> block = users_.blocks().find(arm.features);
     const RidgeState* last = nullptr;
-    Judgement best;
+    bool any = false;
     for (const Cluster& cluster : clusters_) {
       if (!contains(cluster, arm.user, row)) {
         continue;
       }
       const RidgeState* const ridge = block ? cluster.state.find(*block) : nullptr;
-      if (best.cluster != nullptr && ridge == last) {
+      if (any && ridge == last) {
         continue;  // both have no more than one member's samples: no higher than the last one
       }
       last = ridge;
+      any = true;
+      visit(&cluster, ridge);
+    }
+    if (!any) {
+      visit(nullptr, row && block ? users_.state(*row).find(*block) : nullptr);
+    }
+  }
+
+  Judgement judge(const Arm& arm, double scale) const {
+    std::optional<Judgement> best;
+    for_opinions(arm, [&](const Cluster* cluster, const RidgeState* ridge) {
       const RidgePrediction said = predict(ridge, arm.features.values, options_.lambda);
-      const double bonus = scale * said.uncertainty;
-      if (best.cluster == nullptr || said.estimate + bonus > best.score.value) {
-        best.score = {.value = said.estimate + bonus,
-                      .estimate = said.estimate,
-                      .meta_bonus = bonus,
-                      .cluster_size = size_of(cluster)};
-        best.cluster = &cluster;
+      Score score{.estimate = said.estimate};
+      double& bonus = cluster == nullptr ? score.user_bonus : score.meta_bonus;
+      bonus = scale * said.uncertainty;
+      score.value = score.estimate + bonus;
+      score.cluster_size = cluster == nullptr ? 1 : size_of(*cluster);
+      if (!best || score.value > best->score.value) {
+        best = {score, cluster};
       }
-    }
-    if (best.cluster == nullptr) {
-      const RidgePrediction said = users_.predict(users_.find(arm.user), arm.features);
-      const double bonus = scale * said.uncertainty;
-      best.score = {.value = said.estimate + bonus, .estimate = said.estimate, .user_bonus = bonus};
-    }
-    return best;
+    });
+    return best.value();
   }
 
   void take_in(UserId user, const Sample& sample) {

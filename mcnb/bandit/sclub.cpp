@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "mcnb/bandit/group_state.h"
+#include "mcnb/bandit/linear_choice.h"
 #include "mcnb/bandit/linear_users.h"
 #include "mcnb/bandit/policy_kinds.h"
 
@@ -149,14 +151,18 @@ class Sclub final : public Policy {
     changed_.insert(members_[index(user)].cluster);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+  ArmIndex choose(const Round& round) override {
+    if (!has_long_features(round)) {
+      return highest(scores(round));
+    }
+    users_.check_round(round);
+    return choose_by_bounds(round, users_, exploration_scale(options_.alpha, rewards_), threads_,
+                            std::bind_front(&Sclub::find_ridge, this));
+  }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
-    const auto find_ridge = [&](const Arm& arm, std::uint32_t block) {
-      return cluster_of(arm.user).state.find(block);
-    };
     const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
       const double bonus = scale * said.uncertainty;
       return Score{.value = said.estimate + bonus,
@@ -165,7 +171,8 @@ class Sclub final : public Policy {
                    .cluster_size = cluster_of(arm.user).members.size()};
     };
     std::vector<Score> scores;
-    score_arms(round, users_, threads_, find_ridge, make_score, scores);
+    score_arms(round, users_, threads_, std::bind_front(&Sclub::find_ridge, this), make_score,
+               scores);
     return scores;
   }
 
@@ -276,6 +283,10 @@ class Sclub final : public Policy {
   };
 
   Cluster& cluster_of(UserId user) { return clusters_.at(members_[index(user)].cluster); }
+
+  const RidgeState* find_ridge(const Arm& arm, std::uint32_t block) {
+    return cluster_of(arm.user).state.find(block);
+  }
 
   Cluster& add_cluster(std::vector<UserId> members) {
     Cluster& cluster = clusters_.emplace(next_number_, Cluster(users_)).first->second;

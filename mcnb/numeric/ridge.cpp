@@ -2,15 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/numeric/ridge_inverse.h"
 #include "mcnb/numeric/ridge_kernels.h"
 
 namespace mcnb {
@@ -18,11 +16,20 @@ namespace {
 
 constexpr std::size_t kMaxDimension = 16'384;
 constexpr double kDriftAllowed = 1e-10;
-constexpr double kSmallestConditionForCholesky = 1e-13;
 
-Eigen::VectorXd as_vector(std::span<const float> x) {
-  return Eigen::Map<const Eigen::VectorXf>(x.data(), static_cast<Eigen::Index>(x.size()))
-      .cast<double>();
+// States know no threads: work goes on where it is asked for. Shared, as such a pool keeps nothing.
+ThreadPool& calling_thread() {
+  static ThreadPool alone(1);
+  return alone;
+}
+
+// A point as long states read it. `room` is zero behind x.
+void copy_point(std::span<const float> x, double* room) {
+  std::ranges::transform(x, room, [](float value) { return static_cast<double>(value); });
+}
+
+double dot(const double* x, const Eigen::VectorXd& w) {
+  return Eigen::Map<const Eigen::VectorXd>(x, w.size()).dot(w);
 }
 
 }  // namespace
@@ -37,11 +44,25 @@ RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
                 fmt::format("lambda: expected a positive number, got {}", lambda));
   }
   const auto d = static_cast<Eigen::Index>(dimension);
-  m_ = lambda * Eigen::MatrixXd::Identity(d, d);
-  inverse_ = (1.0 / lambda) * Eigen::MatrixXd::Identity(d, d);
   b_ = Eigen::VectorXd::Zero(d);
   w_ = Eigen::VectorXd::Zero(d);
-  since_repair_ = dimension;
+  if (is_small()) {
+    m_ = lambda * Eigen::MatrixXd::Identity(d, d);
+    inverse_ = (1.0 / lambda) * Eigen::MatrixXd::Identity(d, d);
+    since_repair_ = dimension;
+  } else {
+    large_.emplace_back(dimension, lambda,
+                        InverseGuard{.drift_allowed = kDriftAllowed, .always_inverts = true});
+    x_sum_ = Eigen::VectorXd::Zero(d);
+  }
+}
+
+Eigen::MatrixXd RidgeState::matrix() const {
+  return is_small() ? m_ : large_.front().dense_matrix();
+}
+
+Eigen::MatrixXd RidgeState::inverse() const {
+  return is_small() ? inverse_ : large_.front().dense_inverse();
 }
 
 void RidgeState::check_features(std::span<const float> x) const {
@@ -61,50 +82,64 @@ void RidgeState::add(std::span<const float> x, double reward) {
   if (!std::isfinite(reward)) {
     throw Error(ErrorKind::kInput, fmt::format("reward: expected a finite number, got {}", reward));
   }
-  const Drift drift = is_small() ? add_small(x, reward) : add_large(as_vector(x), reward);
-  ++samples_;
-  // At most once in d samples, so that repairs never cost more than the updates; where M is so
-  // badly conditioned that a fresh inverse is no better, they would come every time.
-  ++since_repair_;
-  if (!(drift.square <= kDriftAllowed * kDriftAllowed * drift.of) && since_repair_ >= dimension()) {
-    find_inverse();
-    find_weights();
-    ++repairs_;
-    since_repair_ = 0;
+  if (is_small()) {
+    add_small(x, reward);
+  } else {
+    add_large(x, reward);
   }
+  ++samples_;
 }
 
-RidgeState::Drift RidgeState::add_small(std::span<const float> x, double reward) {
+void RidgeState::add_small(std::span<const float> x, double reward) {
   std::array<double, kernels::kSmallRidge> v;  // left as it is behind x
   double squares = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     v[i] = static_cast<double>(x[i]);
     squares += v[i] * v[i];
   }
-  return {kernels::add_sample(small(), v.data(), reward), squares};
+  const double drift = kernels::add_sample(small(), v.data(), reward);
+  // At most once in d samples, so that repairs never cost more than the updates; where M is so
+  // badly conditioned that a fresh inverse is no better, they would come every time.
+  ++since_repair_;
+  if (!(drift <= kDriftAllowed * kDriftAllowed * squares) && since_repair_ >= dimension()) {
+    inverse_ = find_ridge_inverse(m_, lambda_);
+    find_weights();
+    ++repairs_;
+    since_repair_ = 0;
+  }
 }
 
-RidgeState::Drift RidgeState::add_large(const Eigen::VectorXd& x, double reward) {
-  Eigen::VectorXd moved = inverse_ * x;
-  inverse_.noalias() -= (1.0 / (1.0 + x.dot(moved)) * moved) * moved.transpose();
-  m_.noalias() += x * x.transpose();
-  b_ += reward * x;
-  w_.noalias() = inverse_ * b_;
-  // M M^-1 x should be x: a check of O(d^2), like the update itself, in the direction in which
-  // the inverse has just changed.
-  moved.noalias() = inverse_ * x;
-  return {(m_ * moved - x).squaredNorm(), x.squaredNorm()};
+void RidgeState::add_large(std::span<const float> x, double reward) {
+  TrackedInverse& tracked = large_.front();
+  AlignedDoubles v(tracked.padded_size());
+  copy_point(x, v.data());
+  const kernels::BlockRun whole{0, v.size() / kernels::kBlock};
+  const std::uint64_t repairs_before = tracked.repair_count();
+  tracked.add(calling_thread(), {v.data(), {&whole, 1}});
+  tracked.settle(calling_thread());
+  const Eigen::Map<const Eigen::VectorXd> as_vector(v.data(), b_.size());
+  b_ += reward * as_vector;
+  x_sum_ += as_vector;
+  ++summed_;
+  if (tracked.repair_count() != repairs_before) {
+    find_weights();
+  } else {
+    tracked.add_last_solution(reward - dot(v.data(), w_), {w_.data(), dimension()});
+  }
 }
 
 void RidgeState::find_weights() {
   if (is_small()) {
     kernels::find_weights(small());
-  } else {
-    w_.noalias() = inverse_ * b_;
+    return;
   }
+  const TrackedInverse& tracked = large_.front();
+  AlignedDoubles sum(tracked.padded_size());
+  AlignedDoubles weights(tracked.padded_size());
+  std::copy_n(b_.data(), dimension(), sum.data());
+  tracked.solve(calling_thread(), sum, weights);
+  std::copy_n(weights.data(), dimension(), w_.data());
 }
-
-bool RidgeState::is_small() const { return dimension() <= kernels::kSmallRidge; }
 
 kernels::SmallRidge RidgeState::small() {
   return {dimension(), m_.data(), inverse_.data(), b_.data(), w_.data()};
@@ -112,12 +147,18 @@ kernels::SmallRidge RidgeState::small() {
 
 void RidgeState::add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum,
                           std::uint64_t samples) {
-  check(squares.rows() == m_.rows() && squares.cols() == m_.cols() && sum.size() == b_.size(),
+  check(squares.rows() == b_.size() && squares.cols() == b_.size() && sum.size() == b_.size(),
         "sums have the dimension of the ridge state");
-  m_ += squares;
   b_ += sum;
   samples_ += samples;
-  invert();
+  if (is_small()) {
+    m_ += squares;
+    inverse_ = find_ridge_inverse(m_, lambda_);
+    since_repair_ = 0;
+  } else {
+    large_.front().add_sums(calling_thread(), squares);
+  }
+  find_weights();
 }
 
 void RidgeState::check_kind(const RidgeState& other) const {
@@ -133,49 +174,76 @@ void RidgeState::merge(const RidgeState& other) {
 void RidgeState::merge(std::span<const RidgeState* const> others) {
   for (const RidgeState* other : others) {
     check_kind(*other);
-    m_ += other->m_;
-    m_.diagonal().array() -= lambda_;
     b_ += other->b_;
     samples_ += other->samples_;
   }
-  invert();
+  add_sums_of(others, SymmetricMatrix::Sign::kPlus);
 }
 
 void RidgeState::remove(std::span<const RidgeState* const> others) {
   for (const RidgeState* other : others) {
     check_kind(*other);
     check(other->samples_ <= samples_, "a ridge state gives up no more samples than it has");
-    m_ -= other->m_;
-    m_.diagonal().array() += lambda_;
     b_ -= other->b_;
     samples_ -= other->samples_;
   }
-  invert();
+  add_sums_of(others, SymmetricMatrix::Sign::kMinus);
 }
 
-// The inverse and the weights, from M and b.
-void RidgeState::invert() {
-  find_inverse();
-  since_repair_ = 0;
+// Their M - lambda I, to M or from it; then the inverse and the weights, from M and b.
+void RidgeState::add_sums_of(std::span<const RidgeState* const> others,
+                             SymmetricMatrix::Sign sign) {
+  if (is_small()) {
+    const double factor = sign == SymmetricMatrix::Sign::kPlus ? 1.0 : -1.0;
+    for (const RidgeState* other : others) {
+      m_ += factor * other->m_;
+      m_.diagonal().array() -= factor * lambda_;
+    }
+    inverse_ = find_ridge_inverse(m_, lambda_);
+    since_repair_ = 0;
+  } else {
+    std::vector<const TrackedInverse*> sums;
+    for (const RidgeState* other : others) {
+      sums.push_back(&other->large_.front());
+      if (sign == SymmetricMatrix::Sign::kPlus) {
+        x_sum_ += other->x_sum_;
+        summed_ += other->summed_;
+      } else {
+        x_sum_ -= other->x_sum_;
+        summed_ -= std::min(summed_, other->summed_);
+      }
+    }
+    large_.front().add_sums(calling_thread(), sums, sign);
+  }
   find_weights();
 }
 
-void RidgeState::find_inverse() {
-  const Eigen::Index d = m_.rows();
-  const Eigen::LLT<Eigen::MatrixXd> cholesky(m_);
-  if (cholesky.info() == Eigen::Success && cholesky.rcond() > kSmallestConditionForCholesky) {
-    inverse_ = cholesky.solve(Eigen::MatrixXd::Identity(d, d));
-    return;
+RidgePrediction RidgeState::bound(std::span<const float> x) const {
+  if (is_small()) {
+    return predict(x);
   }
-  // Samples so large that lambda is lost in the rounding of M: an eigenvalue that is no more than
-  // rounding can only be lambda, since M - lambda I has no negative ones.
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(m_);
-  const Eigen::VectorXd& values = eigen.eigenvalues();
-  const double rounding =
-      static_cast<double>(d) * std::numeric_limits<double>::epsilon() * values.maxCoeff();
-  const Eigen::VectorXd inverses =
-      (values.array() > rounding).select(values.array().max(lambda_), lambda_).inverse();
-  inverse_ = eigen.eigenvectors() * inverses.asDiagonal() * eigen.eigenvectors().transpose();
+  check_features(x);
+  AlignedDoubles v(x.size());
+  copy_point(x, v.data());
+  return {dot(v.data(), w_), largest_uncertainty(v.data())};
+}
+
+// M is at least lambda I + s s^T / n, s being the sum of n samples: for any y, n times the sum of
+// (x_i.y)^2 is at least the square of the sum of x_i.y. The inverse of that takes d multiplications
+// and is not far off where samples have much in common, as pictures do.
+double RidgeState::largest_uncertainty(const double* x) const {
+  const Eigen::Map<const Eigen::VectorXd> v(x, b_.size());
+  const double square = v.squaredNorm();
+  double limit = square;
+  if (summed_ > 0) {
+    const double along = v.dot(x_sum_);
+    const double part =
+        along * along / (static_cast<double>(summed_) * lambda_ + x_sum_.squaredNorm());
+    // More than the roundings of the sum and of `part`, which may leave next to nothing.
+    constexpr double kRoundings = 1e-11;
+    limit = std::min(limit, std::max(0.0, square - part) + kRoundings * square);
+  }
+  return std::sqrt(limit / lambda_);
 }
 
 RidgePrediction RidgeState::predict(std::span<const float> x) const {
@@ -190,10 +258,7 @@ void RidgeState::predict(std::span<const float* const> points,
                          std::span<RidgePrediction> predictions) const {
   check(points.size() == predictions.size(), "there is a prediction for every point");
   if (!is_small()) {
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const Eigen::VectorXd x = as_vector({points[i], dimension()});
-      predictions[i] = {x.dot(w_), std::sqrt(std::max(0.0, x.dot(inverse_ * x)))};
-    }
+    predict_large(points, predictions);
     return;
   }
   std::array<double, kernels::kPointsTogether> estimates;
@@ -208,8 +273,30 @@ void RidgeState::predict(std::span<const float* const> points,
   }
 }
 
+void RidgeState::predict_large(std::span<const float* const> points,
+                               std::span<RidgePrediction> predictions) const {
+  const TrackedInverse& tracked = large_.front();
+  const std::size_t length = tracked.padded_size();
+  AlignedDoubles values(points.size() * length);
+  const kernels::BlockRun whole{0, length / kernels::kBlock};
+  std::vector<kernels::BlockVector> vectors;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    copy_point({points[i], dimension()}, values.data() + i * length);
+    vectors.push_back({values.data() + i * length, {&whole, 1}});
+  }
+  std::vector<double> squares(points.size());
+  tracked.find_settled_squares(calling_thread(), vectors, squares);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    predictions[i] = {dot(vectors[i].values, w_),
+                      std::min(std::sqrt(squares[i]), largest_uncertainty(vectors[i].values))};
+  }
+}
+
 std::size_t RidgeState::memory_bytes() const {
-  return sizeof *this + 2 * (dimension() + 1) * dimension() * sizeof(double);
+  const std::size_t vectors = (is_small() ? 2 : 3) * dimension() * sizeof(double);
+  return sizeof *this + vectors +
+         (is_small() ? 2 * dimension() * dimension() * sizeof(double)
+                     : sizeof large_.front() + large_.front().memory_bytes());
 }
 
 void RidgeState::save(StateWriter& writer) const {
@@ -219,10 +306,16 @@ void RidgeState::save(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(dimension()));
   writer.write(lambda_);
   writer.write(samples_);
-  writer.write(repairs_);
-  writer.write(since_repair_);
-  write(m_);
-  write(inverse_);
+  if (is_small()) {
+    writer.write(repairs_);
+    writer.write(since_repair_);
+    write(m_);
+    write(inverse_);
+  } else {
+    large_.front().save(writer);
+    writer.write(summed_);
+    write(x_sum_);
+  }
   write(b_);
   write(w_);
 }
@@ -241,10 +334,17 @@ RidgeState RidgeState::load(StateReader& reader) {
     }
   };
   state.samples_ = reader.read<std::uint64_t>();
-  state.repairs_ = reader.read<std::uint64_t>();
-  state.since_repair_ = reader.read<std::uint64_t>();
-  read(state.m_);
-  read(state.inverse_);
+  if (state.is_small()) {
+    state.repairs_ = reader.read<std::uint64_t>();
+    state.since_repair_ = reader.read<std::uint64_t>();
+    read(state.m_);
+    read(state.inverse_);
+  } else {
+    state.large_.front().load(reader);
+    state.large_.front().settle(calling_thread());
+    state.summed_ = reader.read<std::uint64_t>();
+    read(state.x_sum_);
+  }
   read(state.b_);
   read(state.w_);
   return state;

@@ -3,9 +3,11 @@
 #include <Eigen/Core>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "mcnb/base/state_file.h"
 #include "mcnb/numeric/ridge_kernels.h"
+#include "mcnb/numeric/tracked_inverse.h"
 
 namespace mcnb {
 
@@ -18,6 +20,10 @@ struct RidgePrediction {
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
 // w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
 // anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
+//
+// Of more than kSmallRidge dimensions everything is as slow as memory: then half of each matrix is
+// kept, updates wait until there are 16 (tracked_inverse.h), and the weights follow by
+// w += M^-1 x (r - x.w), until the inverse is next computed anew.
 class RidgeState {
  public:
   // Throws Error (kUsage) unless 1 <= dimension <= 16,384 and lambda > 0.
@@ -26,12 +32,15 @@ class RidgeState {
   std::size_t dimension() const { return static_cast<std::size_t>(b_.size()); }
   double lambda() const { return lambda_; }
   std::uint64_t sample_count() const { return samples_; }
-  const Eigen::MatrixXd& matrix() const { return m_; }
-  const Eigen::MatrixXd& inverse() const { return inverse_; }
+  // Copies.
+  Eigen::MatrixXd matrix() const;
+  Eigen::MatrixXd inverse() const;
   const Eigen::VectorXd& sum() const { return b_; }
   const Eigen::VectorXd& weights() const { return w_; }
   // How often the guard computed the inverse anew.
-  std::uint64_t repair_count() const { return repairs_; }
+  std::uint64_t repair_count() const {
+    return is_small() ? repairs_ : large_.front().repair_count();
+  }
 
   // Throws Error (kInput) for a wrong dimension or a number that is not finite.
   void add(std::span<const float> x, double reward);
@@ -49,9 +58,12 @@ class RidgeState {
 
   // Throw as `add` does.
   RidgePrediction predict(std::span<const float> x) const;
+  // The same estimate, and an uncertainty that the true one does not exceed, to the last bit. Above
+  // kSmallRidge dimensions this costs little; below, they are equal.
+  RidgePrediction bound(std::span<const float> x) const;
   // The same for many points at once, `dimension` finite numbers each: the same bits, sooner.
   void predict(std::span<const float* const> points, std::span<RidgePrediction> predictions) const;
-  double estimate(std::span<const float> x) const { return predict(x).estimate; }
+  double estimate(std::span<const float> x) const { return bound(x).estimate; }
   double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
 
   std::size_t memory_bytes() const;
@@ -59,30 +71,32 @@ class RidgeState {
   static RidgeState load(StateReader& reader);
 
  private:
-  // ||M M^-1 x - x||^2 and ||x||^2
-  struct Drift {
-    double square;
-    double of;
-  };
-
-  bool is_small() const;
+  bool is_small() const { return dimension() <= kernels::kSmallRidge; }
   kernels::SmallRidge small();
-  Drift add_small(std::span<const float> x, double reward);
-  Drift add_large(const Eigen::VectorXd& x, double reward);
+  void add_small(std::span<const float> x, double reward);
+  void add_large(std::span<const float> x, double reward);
+  void add_sums_of(std::span<const RidgeState* const> others, SymmetricMatrix::Sign sign);
+  void predict_large(std::span<const float* const> points,
+                     std::span<RidgePrediction> predictions) const;
+  double largest_uncertainty(const double* x) const;
   void find_weights();
   void check_features(std::span<const float> x) const;
   void check_kind(const RidgeState& other) const;
-  void find_inverse();
-  void invert();
 
   double lambda_;
   std::uint64_t samples_ = 0;
+  Eigen::VectorXd b_;
+  Eigen::VectorXd w_;
+  // Of small dimensions.
   std::uint64_t repairs_ = 0;
   std::uint64_t since_repair_ = 0;  // samples
   Eigen::MatrixXd m_;
   Eigen::MatrixXd inverse_;
-  Eigen::VectorXd b_;
-  Eigen::VectorXd w_;
+  // Of large ones, M and its inverse: one, always solved for, or none.
+  std::vector<TrackedInverse> large_;
+  // The sum of x over so many samples, all but those that came by their sums.
+  std::uint64_t summed_ = 0;
+  Eigen::VectorXd x_sum_;
 };
 
 }  // namespace mcnb

@@ -113,6 +113,19 @@ void SymmetricMatrix::add_outer_products(ThreadPool& threads, std::span<const do
   });
 }
 
+void SymmetricMatrix::add(const SymmetricMatrix& other, Sign sign) {
+  check(other.size_ == size_, "the matrices have the same size");
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    values_[i] += sign == Sign::kPlus ? other.values_[i] : -other.values_[i];
+  }
+}
+
+void SymmetricMatrix::add_to_diagonal(double value) {
+  for (std::size_t i = 0; i < size_; ++i) {
+    at(i, i) += value;
+  }
+}
+
 Eigen::MatrixXd SymmetricMatrix::dense() const {
   const auto rows = static_cast<Eigen::Index>(size_);
   Eigen::MatrixXd dense(rows, rows);

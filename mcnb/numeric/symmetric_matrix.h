@@ -61,6 +61,11 @@ class SymmetricMatrix {
   enum class Sign { kPlus, kMinus };
   void add_outer_products(ThreadPool& threads, std::span<const double> vectors, Sign sign);
 
+  // A += B, or A -= it, of the same size.
+  void add(const SymmetricMatrix& other, Sign sign);
+  // A += value I
+  void add_to_diagonal(double value);
+
   Eigen::MatrixXd dense() const;
   // Takes over the lower half of a matrix of the same size.
   void assign(const Eigen::MatrixXd& dense);

@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "mcnb/base/check.h"
+#include "mcnb/numeric/ridge_inverse.h"
 
 namespace mcnb {
 namespace {
 
 constexpr std::size_t kMostWaiting = 16;
-constexpr double kDriftAllowed = 1e-8;
 
 double norm(std::span<const double> v) {
   double squares = 0.0;
@@ -22,8 +22,12 @@ double norm(std::span<const double> v) {
 
 }  // namespace
 
-TrackedInverse::TrackedInverse(std::size_t size, double lambda)
-    : inverse_(size, 1.0 / lambda), matrix_(size, lambda), since_repair_(size) {
+TrackedInverse::TrackedInverse(std::size_t size, double lambda, const InverseGuard& guard)
+    : lambda_(lambda),
+      guard_(guard),
+      inverse_(size, 1.0 / lambda),
+      matrix_(size, lambda),
+      since_repair_(size) {
   check(lambda > 0.0, "lambda is positive");
   vectors_.resize(kMostWaiting * padded_size());
   decreases_.resize(kMostWaiting * padded_size());
@@ -96,6 +100,7 @@ bool TrackedInverse::solve_next() {
   for (double& value : product) {
     value *= scale;
   }
+  last_scale_ = scale;
   ++solved_;
   ++since_repair_;
   return true;
@@ -105,8 +110,11 @@ void TrackedInverse::apply_waiting(ThreadPool& threads) {
   const std::size_t count = waiting_ * padded_size();
   inverse_.add_outer_products(threads, std::span(decreases_).first(count),
                               SymmetricMatrix::Sign::kMinus);
-  matrix_.add_outer_products(threads, std::span(vectors_).first(count),
-                             SymmetricMatrix::Sign::kPlus);
+  take_waiting_into_matrix(threads);
+}
+
+void TrackedInverse::take_waiting_into_matrix(ThreadPool& threads) {
+  matrix_.add_outer_products(threads, waiting_vectors(), SymmetricMatrix::Sign::kPlus);
   waiting_ = 0;
   solved_ = 0;
 }
@@ -119,21 +127,29 @@ bool TrackedInverse::has_drifted(ThreadPool& threads, std::span<const double> v)
   for (std::size_t i = 0; i < back.size(); ++i) {
     back[i] -= v[i];
   }
-  return !(norm(back) <= kDriftAllowed * norm(v));
+  return !(norm(back) <= guard_.drift_allowed * norm(v));
 }
 
 void TrackedInverse::repair() {
   since_repair_ = 0;
+  if (guard_.always_inverts) {
+    invert();
+    ++repairs_;
+    return;
+  }
   Eigen::MatrixXd root = matrix_.dense();
   const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> cholesky(root);  // in place: it may be large
-  // Where Z is so badly conditioned that it has no root in double precision, what the updates have
-  // left is as good as anything.
   if (cholesky.info() == Eigen::Success) {
     Eigen::MatrixXd inverse = Eigen::MatrixXd::Identity(root.rows(), root.cols());
     cholesky.solveInPlace(inverse);
     inverse_.assign(inverse);
     ++repairs_;
   }
+}
+
+void TrackedInverse::invert() {
+  inverse_.assign(find_ridge_inverse(matrix_.dense(), lambda_));
+  since_repair_ = 0;
 }
 
 void TrackedInverse::find_squares(ThreadPool& threads,
@@ -146,6 +162,19 @@ void TrackedInverse::find_squares(ThreadPool& threads,
   if (all_solved || settle_with_products(threads)) {
     inverse_.find_squares(threads, vectors, squares);
   }
+  subtract_waiting(vectors, squares);
+}
+
+void TrackedInverse::find_settled_squares(ThreadPool& threads,
+                                          std::span<const kernels::BlockVector> vectors,
+                                          std::span<double> squares) const {
+  check(solved_ == waiting_, "all vectors are solved for");
+  inverse_.find_squares(threads, vectors, squares);
+  subtract_waiting(vectors, squares);
+}
+
+void TrackedInverse::subtract_waiting(std::span<const kernels::BlockVector> vectors,
+                                      std::span<double> squares) const {
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     double dots[kMostWaiting];
     kernels::find_dots(vectors[i], decreases_.data(), padded_size(), waiting_, dots);
@@ -154,6 +183,67 @@ void TrackedInverse::find_squares(ThreadPool& threads,
     }
     squares[i] = std::max(squares[i], 0.0);
   }
+}
+
+void TrackedInverse::solve(ThreadPool& threads, std::span<const double> v,
+                           std::span<double> product) const {
+  check(solved_ == waiting_, "all vectors are solved for");
+  inverse_.multiply(threads, v, product);
+  const kernels::BlockRun whole{0, padded_size() / kernels::kBlock};
+  double dots[kMostWaiting];
+  kernels::find_dots({v.data(), {&whole, 1}}, decreases_.data(), padded_size(), waiting_, dots);
+  for (std::size_t k = 0; k < waiting_; ++k) {
+    for (std::size_t i = 0; i < product.size(); ++i) {
+      product[i] -= dots[k] * decrease(k)[i];
+    }
+  }
+}
+
+void TrackedInverse::add_last_solution(double factor, std::span<double> sum) const {
+  check(waiting_ > 0 && solved_ == waiting_ && sum.size() <= padded_size(),
+        "the vector added last is solved for");
+  const std::span<const double> last = decrease(waiting_ - 1);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum[i] += factor * last_scale_ * last[i];
+  }
+}
+
+Eigen::MatrixXd TrackedInverse::dense_inverse() const {
+  check(solved_ == waiting_, "all vectors are solved for");
+  Eigen::MatrixXd dense = inverse_.dense();
+  for (std::size_t k = 0; k < waiting_; ++k) {
+    const Eigen::Map<const Eigen::VectorXd> u(decrease(k).data(), dense.rows());
+    dense.noalias() -= u * u.transpose();
+  }
+  return dense;
+}
+
+Eigen::MatrixXd TrackedInverse::dense_matrix() const {
+  Eigen::MatrixXd dense = matrix_.dense();
+  for (std::size_t k = 0; k < waiting_; ++k) {
+    const Eigen::Map<const Eigen::VectorXd> v(vectors_.data() + k * padded_size(), dense.rows());
+    dense.noalias() += v * v.transpose();
+  }
+  return dense;
+}
+
+void TrackedInverse::add_sums(ThreadPool& threads, std::span<const TrackedInverse* const> others,
+                              SymmetricMatrix::Sign sign) {
+  take_waiting_into_matrix(threads);
+  for (const TrackedInverse* other : others) {
+    check(other->size() == size() && other->lambda_ == lambda_,
+          "sums are of the same size and lambda");
+    matrix_.add(other->matrix_, sign);
+    matrix_.add_to_diagonal(sign == SymmetricMatrix::Sign::kPlus ? -lambda_ : lambda_);
+    matrix_.add_outer_products(threads, other->waiting_vectors(), sign);
+  }
+  invert();
+}
+
+void TrackedInverse::add_sums(ThreadPool& threads, const Eigen::MatrixXd& squares) {
+  take_waiting_into_matrix(threads);
+  matrix_.assign(matrix_.dense() + squares);
+  invert();
 }
 
 std::size_t TrackedInverse::memory_bytes() const {
@@ -166,7 +256,7 @@ void TrackedInverse::save(StateWriter& writer) const {
   inverse_.save(writer);
   matrix_.save(writer);
   writer.write(static_cast<std::uint64_t>(waiting_));
-  writer.write_all(std::span<const double>(vectors_).first(waiting_ * padded_size()));
+  writer.write_all(waiting_vectors());
   writer.write(repairs_);
   writer.write(since_repair_ - solved_);
 }

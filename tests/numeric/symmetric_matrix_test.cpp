@@ -183,6 +183,27 @@ TEST(SymmetricMatrix, TakesOverADenseOne) {
   EXPECT_NEAR(square, v.dense(21).dot(symmetric * v.dense(21)), 1e-12);
 }
 
+TEST(SymmetricMatrix, AddsAnotherOneAndToTheDiagonal) {
+  ThreadPool threads(1);
+  for (const std::size_t size : kSizes) {
+    Rng rng(5, Stream::kTest, size);
+    SymmetricMatrix a(size, 2.0);
+    SymmetricMatrix b(size, 3.0);
+    a.add_outer_products(threads, joined(draw(rng, a, 2)), Sign::kPlus);
+    b.add_outer_products(threads, joined(draw(rng, b, 3)), Sign::kPlus);
+    const Eigen::MatrixXd before = a.dense();
+    a.add(b, Sign::kPlus);
+    EXPECT_TRUE(a.dense() == before + b.dense());
+    const Eigen::MatrixXd sum = a.dense();
+    a.add(b, Sign::kMinus);
+    EXPECT_TRUE(a.dense() == sum - b.dense());
+    const Eigen::MatrixXd difference = a.dense();
+    a.add_to_diagonal(-0.75);
+    EXPECT_TRUE(a.dense() ==
+                difference - 0.75 * Eigen::MatrixXd::Identity(before.rows(), before.cols()));
+  }
+}
+
 TEST(SymmetricMatrix, RefusesAStateThatDoesNotFit) {
   const auto load = [](std::size_t size, double value) {
     SymmetricMatrix saved(9, value);

@@ -48,14 +48,15 @@ class Pair {
     return dense(v).dot(z.ldlt().solve(dense(v)));
   }
 
+  Eigen::Map<const Eigen::VectorXd> dense(const AlignedDoubles& v) const {
+    return {v.data(), static_cast<Eigen::Index>(tracked.size())};
+  }
+
   ThreadPool threads{1};
   TrackedInverse tracked;
   Eigen::MatrixXd z;
 
  private:
-  Eigen::Map<const Eigen::VectorXd> dense(const AlignedDoubles& v) const {
-    return {v.data(), static_cast<Eigen::Index>(tracked.size())};
-  }
   BlockRun run_;
 };
 
@@ -162,6 +163,68 @@ TEST(TrackedInverse, IsTheSameToTheBitWhetherOrNotItWasAskedInBetween) {
     EXPECT_EQ(asked.tracked.repair_count(), silent.tracked.repair_count());
     EXPECT_EQ(asked.tracked.repair_count() > 0, length > 1.0);
   }
+}
+
+double relative_error(const Eigen::MatrixXd& found, const Eigen::MatrixXd& expected) {
+  return (found - expected).norm() / expected.norm();
+}
+
+// Whatever waits and whatever has gone into the matrices.
+TEST(TrackedInverse, GivesOutTheMatricesAndSolvesForVectors) {
+  Rng rng(7, Stream::kTest);
+  Pair pair(34, 0.5);
+  for (int i = 1; i <= 40; ++i) {
+    const AlignedDoubles added = pair.draw(rng, 1.0);
+    pair.add(added);
+    pair.tracked.settle(pair.threads);
+    const Eigen::MatrixXd inverse = pair.z.inverse();
+    ASSERT_LT(relative_error(pair.tracked.dense_matrix(), pair.z), 1e-14) << i;
+    ASSERT_LT(relative_error(pair.tracked.dense_inverse(), inverse), 1e-12) << i;
+    const AlignedDoubles v = pair.draw(rng, 1.0);
+    AlignedDoubles product(v.size(), 7.0);
+    pair.tracked.solve(pair.threads, v, product);
+    ASSERT_LT(relative_error(pair.dense(product), inverse * pair.dense(v)), 1e-12) << i;
+    AlignedDoubles sum(v.size());
+    pair.tracked.add_last_solution(-2.0, std::span(sum).first(34));
+    ASSERT_LT(relative_error(pair.dense(sum), -2.0 * inverse * pair.dense(added)), 1e-12) << i;
+    const BlockVector one = pair.view(v);
+    double square = 0.0;
+    pair.tracked.find_settled_squares(pair.threads, {&one, 1}, {&square, 1});
+    ASSERT_EQ(square, pair.square(v)) << i;
+  }
+}
+
+TEST(TrackedInverse, TakesOverAndGivesUpWhatOthersHave) {
+  Rng rng(8, Stream::kTest);
+  Pair whole(34, 0.5);
+  Pair first(34, 0.5);
+  Pair second(34, 0.5);
+  for (int i = 0; i < 60; ++i) {
+    for (Pair* pair : {&whole, &first, &second}) {
+      if (pair != &first || i < 21) {  // some wait, some do not
+        pair->add(pair->draw(rng, 1.0));
+      }
+    }
+  }
+  const Eigen::MatrixXd own = whole.z;
+  const Eigen::MatrixXd others =
+      first.z + second.z - 2.0 * 0.5 * Eigen::MatrixXd::Identity(own.rows(), own.cols());
+  const TrackedInverse* const both[] = {&first.tracked, &second.tracked};
+  const auto expect = [&](const Eigen::MatrixXd& z) {
+    EXPECT_LT(relative_error(whole.tracked.dense_matrix(), z), 1e-13);
+    EXPECT_LT(relative_error(whole.tracked.dense_inverse(), z.inverse()), 1e-11);
+  };
+  whole.tracked.add_sums(whole.threads, both, SymmetricMatrix::Sign::kPlus);
+  expect(own + others);
+  whole.tracked.add_sums(whole.threads, both, SymmetricMatrix::Sign::kMinus);
+  expect(own);
+  whole.tracked.add_sums(whole.threads, others);
+  expect(own + others);
+  whole.z = own + others;
+  whole.add(whole.draw(rng, 1.0));
+  whole.tracked.settle(whole.threads);
+  expect(whole.z);
+  EXPECT_EQ(whole.tracked.repair_count(), 0U);
 }
 
 TEST(TrackedInverse, RefusesAStateOfAnotherSize) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -49,7 +50,7 @@ class ConfidenceMatrix {
     }
   }
 
-  // What g^T Z^-1 g cannot exceed, since Z is lambda I and more: |g|^2 / lambda. Cheap.
+  // What g^T Z^-1 g cannot exceed. Cheap.
   double largest_square(const GradientFactors& gradient) const;
 
   // squares[i] = g_i^T Z^-1 g_i, never below zero nor above the largest. The same bits however the
@@ -63,6 +64,7 @@ class ConfidenceMatrix {
   void load(StateReader& reader);
 
  private:
+  void find_sum_square();
   void find_diagonal_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                              std::span<double> squares);
   void find_full_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
@@ -71,6 +73,9 @@ class ConfidenceMatrix {
   NetworkShape shape_;
   double lambda_;
   std::optional<TrackedInverse> full_;
+  std::vector<double> sum_;       // of the gradients, where it is
+  std::uint64_t count_ = 0;       // of these
+  double sum_square_ = 0.0;       // |sum|^2
   std::vector<double> diagonal_;  // of Z^-1, where it is not full
 };
 

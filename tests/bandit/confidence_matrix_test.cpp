@@ -68,10 +68,27 @@ TEST(ConfidenceMatrix, GivesTheSquaresOfTheExplicitInverse) {
             ASSERT_NEAR(squares[a], expected, 1e-10 * expected + 1e-12) << i;
             const double expected_diagonal = g.cwiseAbs2().cwiseQuotient(z.diagonal()).sum();
             ASSERT_NEAR(by_diagonal[a], expected_diagonal, 1e-12 * expected_diagonal) << i;
+            ASSERT_GE(full.largest_square(ask[a]), expected * (1.0 - 1e-12)) << i;
+            ASSERT_GE(diagonal.largest_square(ask[a]), expected_diagonal * (1.0 - 1e-12)) << i;
           }
         }
       }
     }
+  }
+}
+
+// Where all gradients are one, the bound is the square itself.
+TEST(ConfidenceMatrix, KnowsWhatGradientsHaveInCommon) {
+  const NetworkShape shape{6, 5, 2, false};
+  ThreadPool threads(1);
+  Source source(shape, 6);
+  const GradientFactors gradient = source.draw();
+  ConfidenceMatrix matrix({.lambda = 0.1, .matrix = MatrixForm::kFull}, shape);
+  const double square = source.written_out(gradient).squaredNorm();
+  for (int i = 0; i < 50; ++i) {
+    const double expected = square / (0.1 + i * square);
+    ASSERT_NEAR(matrix.largest_square(gradient), expected, 1e-8 * square) << i;
+    matrix.add(threads, gradient);
   }
 }
 

@@ -195,13 +195,15 @@ class PlanReader {
         one.policy = text(value, "policy");
       } else if (key == "by") {
         one.by = text(value, "by");
-        parse_policy(one.by);
+        if (!one.by->empty()) {
+          parse_policy(*one.by);
+        }
       } else {
         refuse_unknown(value, key.str(), "environments, policy, by");
       }
     }
-    if (one.environments.empty() || one.policy.empty() || one.by.empty()) {
-      refuse(node, "replace", "environments, policy and by");
+    if (one.environments.empty() || one.policy.empty() || !one.by) {
+      refuse(node, "replace", "environments, policy and by (\"\": nothing)");
     }
     return one;
   }
@@ -354,9 +356,15 @@ std::vector<PolicySpec> replaced(std::vector<PolicySpec> policies,
     if (std::ranges::count(one.environments, environment) == 0) {
       continue;
     }
+    const auto is_meant = [&](const PolicySpec& policy) {
+      return policy.label == one.policy || policy.label.starts_with(one.policy + ":");
+    };
+    if (one.by->empty()) {
+      std::erase_if(policies, is_meant);
+    }
     for (PolicySpec& policy : policies) {
-      if (policy.label == one.policy || policy.label.starts_with(one.policy + ":")) {
-        PolicySpec by = parse_policy(one.by);
+      if (is_meant(policy)) {
+        PolicySpec by = parse_policy(*one.by);
         for (const auto& [option, value] : policy.options) {
           by.options[option] = value;
         }

@@ -46,11 +46,11 @@ struct PublishedLine {
   std::uint64_t rounds = 0;  // shown only beside runs of so many; 0: beside all
 };
 
-// A policy that has other options in some environments.
+// A policy that has other options in some environments, or does not play there.
 struct Replacement {
   std::vector<std::string> environments;  // names
   std::string policy;  // as the plan has it, perhaps with more options: what it is still called
-  std::string by;
+  std::optional<std::string> by;  // empty: nothing
 };
 
 // All that a figure needs: who plays where, how long, over which options.

@@ -132,6 +132,18 @@ TEST(Plan, AReplacementKeepsTheOptionsOfWhatItReplaces) {
   EXPECT_EQ(policies[2].options, (OptionValues{{"preset", "experiments"}, {"S", "7"}}));
 }
 
+TEST(Plan, APolicyReplacedByNothingDoesNotPlayThere) {
+  const TemporaryFolder folder;
+  const Plan plan = plan_from(folder,
+                              "environments = [\"synthetic\", \"synthetic:users=9\"]\n"
+                              "policies = [\"mcnb\", \"linucb\", \"linucb:alpha=1\"]\n"
+                              "[[replace]]\nenvironments = [\"synthetic\"]\n"
+                              "policy = \"linucb\"\nby = \"\"\n");
+  const std::vector<Study> studies = studies_of(plan, nullptr);
+  ASSERT_EQ(studies[0].experiment.policies.size(), 1U);
+  EXPECT_EQ(studies[0].experiment.policies[0].label, "mcnb");
+}
+
 TEST(Plan, GridsGiveAllCombinationsButKeepWhatIsSaid) {
   const TuningPlan tuning{
       .grids = {

@@ -39,7 +39,7 @@ McnbOptions default_preset() {
 // (Shuttle) trying all of them (docs/PAPER.md).
 McnbOptions default_classification_preset() {
   McnbOptions options = experiments_preset();
-  options.exploration = 0.3;
+  options.exploration = 0.2;
   return options;
 }
 

@@ -485,7 +485,8 @@ void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& fl
   command->add_option("NAME", flags->names,
                       "Plans: fig-recommendation, fig-classification, fig-runtime, "
                       "table-breakdown, fig-nu-gamma, fig-s, fig-users, fig-clusters, all of these "
-                      "by `all`, or the path of a .toml file of your own");
+                      "by `all`; matched-recommendation, matched-classification; or the path of a "
+                      ".toml file of your own");
   command->add_option("--datasets,--environments", flags->environments,
                       "Environments instead of the plan's, separated by commas");
   command->add_option("--policies", flags->policies,

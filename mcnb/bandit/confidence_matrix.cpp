@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 #include "mcnb/base/check.h"
 
@@ -125,7 +125,7 @@ ConfidenceMatrix::ConfidenceMatrix(const ConfidenceOptions& options, const Netwo
   }
   if (full) {
     full_.emplace(parameters, options.lambda);
-    sum_.assign(parameters, 0.0);
+    bound_.emplace(parameters, options.lambda);
   } else {
     diagonal_.assign(parameters, 1.0 / options.lambda);
   }
@@ -136,11 +136,7 @@ void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient)
     AlignedDoubles room(full_->padded_size());
     const WholeGradient whole(shape_, gradient, room.data(), room.size());
     full_->add(threads, whole.view());
-    for (std::size_t i = 0; i < sum_.size(); ++i) {
-      sum_[i] += whole.values[i];
-    }
-    ++count_;
-    find_sum_square();
+    bound_->add({whole.values, shape_.parameter_count()});
     return;
   }
   Squares room;
@@ -151,31 +147,20 @@ void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient)
       });
 }
 
-void ConfidenceMatrix::find_sum_square() {
-  sum_square_ = std::transform_reduce(sum_.begin(), sum_.end(), sum_.begin(), 0.0);
-}
-
-// Z is at least lambda I, and in the full form at least lambda I + s s^T / n, s being the sum of n
-// gradients: for any y, n times the sum of (g_i.y)^2 is at least the square of the sum of g_i.y.
-// Gradients have much in common, so that this says far more.
 double ConfidenceMatrix::largest_square(const GradientFactors& gradient) const {
   const double norm = gradient_norm(shape_, gradient);
-  const double square = norm * norm;
-  double limit = square;
-  if (count_ > 0) {
-    double along = 0.0;
-    for_outer_products(
-        shape_, gradient,
-        [&](std::size_t place, std::span<const float> rows, std::span<const float> columns) {
-          along += kernels::weigh(std::vector<double>(rows.begin(), rows.end()),
-                                  std::vector<double>(columns.begin(), columns.end()),
-                                  sum_.data() + place);
-        });
-    const double common = along * along / (static_cast<double>(count_) * lambda_ + sum_square_);
-    constexpr double kRoundings = 1e-11;  // of all these sums, and more
-    limit = std::min(limit, std::max(0.0, square - common) + kRoundings * square);
+  if (!bound_) {
+    return norm * norm / lambda_;
   }
-  return limit / lambda_;
+  double along = 0.0;
+  for_outer_products(
+      shape_, gradient,
+      [&](std::size_t place, std::span<const float> rows, std::span<const float> columns) {
+        along += kernels::weigh(std::vector<double>(rows.begin(), rows.end()),
+                                std::vector<double>(columns.begin(), columns.end()),
+                                bound_->sum().data() + place);
+      });
+  return bound_->largest_square(norm * norm, along);
 }
 
 void ConfidenceMatrix::find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
@@ -232,36 +217,32 @@ void ConfidenceMatrix::find_full_squares(ThreadPool& threads,
 }
 
 std::size_t ConfidenceMatrix::memory_bytes() const {
-  return (full_ ? full_->memory_bytes() : 0) +
-         (sum_.capacity() + diagonal_.capacity()) * sizeof(double);
+  return full_ ? full_->memory_bytes() + bound_->memory_bytes()
+               : diagonal_.capacity() * sizeof diagonal_[0];
 }
 
 void ConfidenceMatrix::save(StateWriter& writer) const {
   if (full_) {
     full_->save(writer);
-    writer.write(count_);
-    writer.write_all(sum_);
+    bound_->save(writer);
   } else {
     writer.write_all(diagonal_);
   }
 }
 
 void ConfidenceMatrix::load(StateReader& reader) {
-  const auto read = [&](std::vector<double>& to, auto is_possible) {
-    std::vector<double> values = reader.read_all<double>(to.size());
-    if (values.size() != to.size() || !std::ranges::all_of(values, is_possible)) {
-      reader.fail("a confidence matrix does not fit the network");
-    }
-    to = std::move(values);
-  };
   if (full_) {
     full_->load(reader);
-    count_ = reader.read<std::uint64_t>();
-    read(sum_, [](double value) { return std::isfinite(value); });
-    find_sum_square();
-  } else {
-    read(diagonal_, [](double value) { return value > 0.0 && std::isfinite(value); });
+    bound_->load(reader, std::numeric_limits<std::uint64_t>::max());
+    return;
   }
+  std::vector<double> diagonal = reader.read_all<double>(diagonal_.size());
+  if (diagonal.size() != diagonal_.size() || !std::ranges::all_of(diagonal, [](double value) {
+        return value > 0.0 && std::isfinite(value);
+      })) {
+    reader.fail("a confidence matrix does not fit the network");
+  }
+  diagonal_ = std::move(diagonal);
 }
 
 }  // namespace mcnb

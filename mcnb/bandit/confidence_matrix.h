@@ -9,6 +9,7 @@
 #include "mcnb/base/options.h"
 #include "mcnb/base/state_file.h"
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/numeric/inverse_bound.h"
 #include "mcnb/numeric/network.h"
 #include "mcnb/numeric/tracked_inverse.h"
 
@@ -64,7 +65,6 @@ class ConfidenceMatrix {
   void load(StateReader& reader);
 
  private:
-  void find_sum_square();
   void find_diagonal_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                              std::span<double> squares);
   void find_full_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
@@ -73,10 +73,8 @@ class ConfidenceMatrix {
   NetworkShape shape_;
   double lambda_;
   std::optional<TrackedInverse> full_;
-  std::vector<double> sum_;       // of the gradients, where it is
-  std::uint64_t count_ = 0;       // of these
-  double sum_square_ = 0.0;       // |sum|^2
-  std::vector<double> diagonal_;  // of Z^-1, where it is not full
+  std::optional<InverseBound> bound_;  // where it is full
+  std::vector<double> diagonal_;       // of Z^-1, where it is not full
 };
 
 }  // namespace mcnb

@@ -86,7 +86,7 @@ Plan plan_of(const std::string& name, const ReproduceFlags& flags) {
   for (const auto& [option, value] : read_settings(flags.settings)) {
     plan.settings[option] = value;
   }
-  if (flags.tune) {  // stands beside the same plan as it is
+  if (flags.tune && !plan.tuning.grids.empty()) {  // stands beside the same plan as it is
     plan.name += "-tuned";
     plan.title += " (tuned)";
   }

@@ -189,6 +189,9 @@ class PlanReader {
       if (key == "environments") {
         one.environments = texts(value, "environments");
         for (const std::string& name : one.environments) {
+          if (!parse_environment(name).options.empty()) {
+            refuse(value, "environments", fmt::format("names without options, not {}", name));
+          }
           all_options(parse_environment(name));
         }
       } else if (key == "policy") {
@@ -291,6 +294,7 @@ class PlanReader {
     if (plan.lines && plan.lines->of_environment) {
       refuse(at(root, "lines"), "lines", "policy.NAME as its option");
     }
+    check_entries(root, plan);
     check_policies(root, plan);
     check_distinct(at(root, "environments"), "environments", plan.environments);
     check_distinct(at(root, "policies"), "policies", plan.policies);
@@ -310,6 +314,26 @@ class PlanReader {
     }
   }
 
+  // That environments and policies exist, with the options they have.
+  void check_entries(const toml::table& root, const Plan& plan) const {
+    const auto check_all = [&](const char* field, const std::vector<std::string>& entries,
+                               const auto& resolve) {
+      for (const std::string& entry : entries) {
+        try {
+          resolve(entry);
+        } catch (const Error& error) {
+          throw Error(ErrorKind::kUsage,
+                      fmt::format("{}: line {}: {}: {}", file_, at(root, field).source().begin.line,
+                                  field, error.what()));
+        }
+      }
+    };
+    check_all("environments", plan.environments,
+              [](const std::string& entry) { all_options(parse_environment(entry)); });
+    check_all("policies", plan.policies,
+              [](const std::string& entry) { resolved_options(parse_policy(entry)); });
+  }
+
   // That what is said of policies is said of those there are.
   void check_policies(const toml::table& root, const Plan& plan) const {
     const auto is_there = [&](const std::string& policy) {
@@ -322,6 +346,11 @@ class PlanReader {
       if (!is_there(one.policy)) {
         refuse(at(root, "replace"), "policy",
                fmt::format("one of the plan's policies, not {}", one.policy));
+      }
+      if (one.by->empty() &&
+          (one.policy == plan.policies.front() || one.policy == plan.matched_to)) {
+        refuse(at(root, "replace"), "by",
+               fmt::format("a policy for {}, which others are compared with", one.policy));
       }
     }
     for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {

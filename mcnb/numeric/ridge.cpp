@@ -53,7 +53,7 @@ RidgeState::RidgeState(std::size_t dimension, double lambda) : lambda_(lambda) {
   } else {
     large_.emplace_back(dimension, lambda,
                         InverseGuard{.drift_allowed = kDriftAllowed, .always_inverts = true});
-    x_sum_ = Eigen::VectorXd::Zero(d);
+    bound_.emplace_back(dimension, lambda);
   }
 }
 
@@ -119,8 +119,7 @@ void RidgeState::add_large(std::span<const float> x, double reward) {
   tracked.settle(calling_thread());
   const Eigen::Map<const Eigen::VectorXd> as_vector(v.data(), b_.size());
   b_ += reward * as_vector;
-  x_sum_ += as_vector;
-  ++summed_;
+  bound_.front().add({v.data(), dimension()});
   if (tracked.repair_count() != repairs_before) {
     find_weights();
   } else {
@@ -206,11 +205,9 @@ void RidgeState::add_sums_of(std::span<const RidgeState* const> others,
     for (const RidgeState* other : others) {
       sums.push_back(&other->large_.front());
       if (sign == SymmetricMatrix::Sign::kPlus) {
-        x_sum_ += other->x_sum_;
-        summed_ += other->summed_;
+        bound_.front().merge(other->bound_.front());
       } else {
-        x_sum_ -= other->x_sum_;
-        summed_ -= std::min(summed_, other->summed_);
+        bound_.front().remove(other->bound_.front());
       }
     }
     large_.front().add_sums(calling_thread(), sums, sign);
@@ -228,22 +225,10 @@ RidgePrediction RidgeState::bound(std::span<const float> x) const {
   return {dot(v.data(), w_), largest_uncertainty(v.data())};
 }
 
-// M is at least lambda I + s s^T / n, s being the sum of n samples: for any y, n times the sum of
-// (x_i.y)^2 is at least the square of the sum of x_i.y. The inverse of that takes d multiplications
-// and is not far off where samples have much in common, as pictures do.
 double RidgeState::largest_uncertainty(const double* x) const {
   const Eigen::Map<const Eigen::VectorXd> v(x, b_.size());
-  const double square = v.squaredNorm();
-  double limit = square;
-  if (summed_ > 0) {
-    const double along = v.dot(x_sum_);
-    const double part =
-        along * along / (static_cast<double>(summed_) * lambda_ + x_sum_.squaredNorm());
-    // More than the roundings of the sum and of `part`, which may leave next to nothing.
-    constexpr double kRoundings = 1e-11;
-    limit = std::min(limit, std::max(0.0, square - part) + kRoundings * square);
-  }
-  return std::sqrt(limit / lambda_);
+  const Eigen::Map<const Eigen::VectorXd> sum(bound_.front().sum().data(), b_.size());
+  return std::sqrt(bound_.front().largest_square(v.squaredNorm(), v.dot(sum)));
 }
 
 RidgePrediction RidgeState::predict(std::span<const float> x) const {
@@ -293,10 +278,11 @@ void RidgeState::predict_large(std::span<const float* const> points,
 }
 
 std::size_t RidgeState::memory_bytes() const {
-  const std::size_t vectors = (is_small() ? 2 : 3) * dimension() * sizeof(double);
+  const std::size_t vectors = 2 * dimension() * sizeof(double);
   return sizeof *this + vectors +
          (is_small() ? 2 * dimension() * dimension() * sizeof(double)
-                     : sizeof large_.front() + large_.front().memory_bytes());
+                     : sizeof large_.front() + large_.front().memory_bytes() +
+                           sizeof bound_.front() + bound_.front().memory_bytes());
 }
 
 void RidgeState::save(StateWriter& writer) const {
@@ -313,8 +299,7 @@ void RidgeState::save(StateWriter& writer) const {
     write(inverse_);
   } else {
     large_.front().save(writer);
-    writer.write(summed_);
-    write(x_sum_);
+    bound_.front().save(writer);
   }
   write(b_);
   write(w_);
@@ -341,9 +326,12 @@ RidgeState RidgeState::load(StateReader& reader) {
     read(state.inverse_);
   } else {
     state.large_.front().load(reader);
+    const std::uint64_t repairs = state.repair_count();
     state.large_.front().settle(calling_thread());
-    state.summed_ = reader.read<std::uint64_t>();
-    read(state.x_sum_);
+    if (state.repair_count() != repairs) {
+      reader.fail("the inverse of a ridge state is not one");
+    }
+    state.bound_.front().load(reader, state.samples_);
   }
   read(state.b_);
   read(state.w_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mcnb/base/state_file.h"
+#include "mcnb/numeric/inverse_bound.h"
 #include "mcnb/numeric/ridge_kernels.h"
 #include "mcnb/numeric/tracked_inverse.h"
 
@@ -92,11 +93,10 @@ class RidgeState {
   std::uint64_t since_repair_ = 0;  // samples
   Eigen::MatrixXd m_;
   Eigen::MatrixXd inverse_;
-  // Of large ones, M and its inverse: one, always solved for, or none.
+  // Of large ones, M and its inverse, always solved for, and a bound that knows of all samples but
+  // those that came by their sums: one of each, or none.
   std::vector<TrackedInverse> large_;
-  // The sum of x over so many samples, all but those that came by their sums.
-  std::uint64_t summed_ = 0;
-  Eigen::VectorXd x_sum_;
+  std::vector<InverseBound> bound_;
 };
 
 }  // namespace mcnb

@@ -98,7 +98,7 @@ bool TrackedInverse::solve_next() {
   // A square below zero is nothing but drift: such an update would make it worse.
   const double scale = square >= 0.0 ? 1.0 / std::sqrt(1.0 + square) : 0.0;
   for (double& value : product) {
-    value *= scale;
+    value = scale > 0.0 ? value * scale : 0.0;
   }
   last_scale_ = scale;
   ++solved_;
@@ -251,7 +251,8 @@ std::size_t TrackedInverse::memory_bytes() const {
          (vectors_.capacity() + decreases_.capacity()) * sizeof(double);
 }
 
-// Vectors are written as not solved for, whether they are or not: nobody can tell.
+// Vectors are written as not solved for, whether they are or not: nobody can tell by the answers,
+// nor, but where solving made the inverse anew, by the bytes.
 void TrackedInverse::save(StateWriter& writer) const {
   inverse_.save(writer);
   matrix_.save(writer);

@@ -135,13 +135,14 @@ TEST(Plan, AReplacementKeepsTheOptionsOfWhatItReplaces) {
 TEST(Plan, APolicyReplacedByNothingDoesNotPlayThere) {
   const TemporaryFolder folder;
   const Plan plan = plan_from(folder,
-                              "environments = [\"synthetic\", \"synthetic:users=9\"]\n"
+                              "environments = [\"synthetic\", \"movielens\"]\n"
                               "policies = [\"mcnb\", \"linucb\", \"linucb:alpha=1\"]\n"
                               "[[replace]]\nenvironments = [\"synthetic\"]\n"
                               "policy = \"linucb\"\nby = \"\"\n");
   const std::vector<Study> studies = studies_of(plan, nullptr);
   ASSERT_EQ(studies[0].experiment.policies.size(), 1U);
   EXPECT_EQ(studies[0].experiment.policies[0].label, "mcnb");
+  EXPECT_EQ(studies[1].experiment.policies.size(), 3U);
 }
 
 TEST(Plan, GridsGiveAllCombinationsButKeepWhatIsSaid) {
@@ -163,7 +164,8 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
       {std::string(kSmall) + "[axis]\noption = \"users\"\nvalues = [1]\n", "environment.NAME"},
       {std::string("rounds = 0\n") + "environments = [\"synthetic\"]\npolicies = [\"random\"]\n",
        "rounds"},
-      {"environments = [\"nowhere\"]\npolicies = [\"random\"]\n", "nowhere"},
+      {"environments = [\"nowhere\"]\npolicies = [\"random\"]\n", "line 1: environments: "},
+      {"environments = [\"synthetic\"]\npolicies = [\"linucb:alpha=-1\"]\n", "line 2: policies: "},
       {"environments = [\"synthetic:users\"]\npolicies = [\"random\"]\n", "option=value"},
       {"environments = [\"synthetic\"]\npolicies = [\"nobody\"]\n", "nobody"},
       {"figure = \"pie\"\nenvironments = [\"synthetic\"]\npolicies = [\"random\"]\n", "curves |"},
@@ -179,6 +181,13 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
        "nowhere"},
       {small + "[[replace]]\nenvironments = [\"mnist\"]\npolicy = \"mcnb\"\nby = \"random\"\n",
        "not mcnb"},
+      {small + "[[replace]]\nenvironments = [\"mnist\"]\npolicy = \"linucb\"\n",
+       "by (\"\": nothing)"},
+      {small + "[[replace]]\nenvironments = [\"mnist\"]\npolicy = \"linucb\"\nby = \"\"\n",
+       "others are compared with"},
+      {small + "[[replace]]\nenvironments = [\"synthetic:users=9\"]\npolicy = \"linucb\"\n"
+               "by = \"random\"\n",
+       "names without options"},
       {small + "[tune]\n" + grid + grid, "one grid for linucb"},
       {small + "[[tune.grid]]\npolicies = [\"linucbb\"]\nalpha = [1, 2]\n", "linucbb"},
       {small + "[[tune.grid]]\npolicies = [\"linucb\"]\nalhpa = [1, 2]\n", "alhpa"},

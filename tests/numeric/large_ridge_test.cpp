@@ -390,6 +390,7 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     std::uint64_t waiting = 2;
     std::size_t written = 2;
     double in_vectors = 1.0;
+    std::uint64_t summed = 2;
     double in_x_sum = 1.0;
     double in_sum = 1.0;
     double in_weights = 1.0;
@@ -409,9 +410,12 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
     writer.write_all(vectors);
     writer.write(std::uint64_t{0});  // repairs
     writer.write(std::uint64_t{2});  // additions since
-    writer.write(std::uint64_t{2});  // samples in the sum of x
-    for (const double last : {fields.in_x_sum, fields.in_sum, fields.in_weights}) {
-      std::vector<double> values(65, 1.0);
+    writer.write(fields.summed);     // samples in the sum of x
+    writer.write(2.0);               // their lengths
+    std::vector<double> values(65, 1.0);
+    values.back() = fields.in_x_sum;
+    writer.write_all(values);
+    for (const double last : {fields.in_sum, fields.in_weights}) {
       values.back() = last;
       writer.write_bytes(values.data(), values.size() * sizeof(double));
     }
@@ -429,7 +433,8 @@ TEST(LargeRidge, StatesThatNoRidgeWouldHaveWrittenAreRefused) {
   refused("do not fit", {.written = 1});
   refused("longer than it can be", {.written = 3});
   refused("do not fit", {.in_vectors = std::nan("")});
-  refused("not finite", {.in_x_sum = HUGE_VAL});
+  refused("does not fit", {.summed = 3});
+  refused("does not fit", {.in_x_sum = HUGE_VAL});
   refused("not finite", {.in_sum = HUGE_VAL});
   refused("not finite", {.in_weights = std::nan("")});
 }

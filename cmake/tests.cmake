@@ -40,7 +40,7 @@ if(MCNB_SANITIZE)
   target_compile_options(mcnb_test_options INTERFACE -g0)
   if(MCNB_SANITIZE MATCHES undefined)
     target_compile_options(mcnb_test_options INTERFACE
-      -fno-sanitize=null,vptr,alignment,object-size)
+      -fno-sanitize=null,vptr,alignment,object-size -fno-sanitize-address-use-after-scope)
   endif()
   target_link_libraries(mcnb_tests PRIVATE mcnb_test_options)
 endif()

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "tests/cli/program.h"
@@ -130,8 +131,10 @@ TEST(Data, EveryDataSetIsPlayed) {
            {"notmnist", {"187"}},
            {"shuttle", {"58000 samples of 9 numbers in 7 classes"}, 7},
            {"yelp", {"", "50 users"}}}) {
-    if (kSanitized && set.description.front().starts_with("70000")) {
-      continue;  // the largest; others have the same format
+    const std::set<std::string> large{"cifar10",  "fashion-mnist", "mnist", "mnist+notmnist",
+                                      "notmnist", "movielens",     "yelp"};
+    if (kSanitized && large.contains(set.name)) {
+      continue;  // the readers' own tests are under the sanitizers too
     }
     expect_played(set, data.string(), folder);
   }

@@ -201,7 +201,7 @@ std::string without_folders(const std::string& text) {
     const std::size_t slash = word.find_last_of('/');
     const bool is_address = word.find("://") != std::string::npos;
     const std::size_t equals = word.find('=');
-    if (slash != std::string::npos && !is_address) {
+    if (slash != std::string::npos && !is_address && word != "/") {
       const std::string head = equals < slash ? word.substr(0, equals + 1) : "";
       word = head + word.substr(slash + 1);
     }

@@ -132,7 +132,7 @@ class SharedNeuralBandit final : public Policy {
         });
   }
 
-  // Calls body(places) for a few of the places at a time.
+  // Calls body(some places, number of the first) for a few of them at a time.
   template <class Body>
   static void for_groups(std::span<const std::uint32_t> places, Body body) {
     for (std::size_t begin = 0; begin < places.size(); begin += kMostArmsTogether) {

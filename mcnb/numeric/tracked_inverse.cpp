@@ -76,8 +76,8 @@ bool TrackedInverse::settle_with_products(ThreadPool& threads) {
   return false;
 }
 
-// Solves for the first vector that is not. Returns false, having done nothing, where it shows that
-// the inverse has to be computed anew before.
+// Solves for the first vector that is not. Returns false, having spoilt no more than its product,
+// where it shows that the inverse has to be computed anew before.
 bool TrackedInverse::solve_next() {
   const std::span<double> product = decrease(solved_);
   const kernels::BlockRun whole{0, padded_size() / kernels::kBlock};

@@ -15,6 +15,7 @@ using ridge_cases::Batch;
 using ridge_cases::expect_matches;
 using ridge_cases::expect_same_bits;
 using ridge_cases::load;
+using ridge_cases::RankThree;
 using ridge_cases::relative_error;
 using ridge_cases::save;
 
@@ -155,26 +156,13 @@ TEST(LargeRidge, StaysRightWhereItIsBadlyConditioned) {
   constexpr std::size_t kDimension = 72;
   constexpr double kLambda = 1e-4;
   Rng rng(5, Stream::kTest);
-  std::vector<std::vector<float>> basis;
-  for (int i = 0; i < 3; ++i) {
-    basis.push_back(plain::draw(rng, kDimension));
-  }
-  const auto draw_of_rank_three = [&] {
-    std::vector<float> x(kDimension, 0.0F);
-    for (const std::vector<float>& direction : basis) {
-      const auto factor = static_cast<float>(rng.normal());
-      for (std::size_t i = 0; i < kDimension; ++i) {
-        x[i] += factor * direction[i];
-      }
-    }
-    return x;
-  };
+  const RankThree directions(rng, kDimension);
   RidgeState state(kDimension, kLambda);
   Batch batch(kDimension, kLambda);
   std::uint64_t repairs = 0;
   int last_repair = -static_cast<int>(kDimension);
   for (int i = 0; i < 1500; ++i) {
-    add(state, batch, draw_of_rank_three(), rng.uniform());
+    add(state, batch, directions.draw(rng), rng.uniform());
     ASSERT_LE(state.repair_count(), repairs + 1);
     if (state.repair_count() > repairs) {
       ASSERT_GE(i - last_repair, static_cast<int>(kDimension));
@@ -184,7 +172,7 @@ TEST(LargeRidge, StaysRightWhereItIsBadlyConditioned) {
     if (i % 300 == 299) {
       EXPECT_LT(relative_error(state.inverse(), batch.matrix().inverse()), 1e-6) << i;
       EXPECT_LT(relative_error(state.weights(), batch.weights()), 1e-6) << i;
-      for (const std::vector<float>& other : {draw_of_rank_three(), plain::draw(rng, kDimension)}) {
+      for (const std::vector<float>& other : {directions.draw(rng), plain::draw(rng, kDimension)}) {
         const double expected = batch.uncertainty(other);
         EXPECT_NEAR(state.uncertainty(other), expected, 1e-7 * expected) << i;
         EXPECT_NEAR(state.estimate(other), batch.estimate(other), 1e-8) << i;

@@ -96,4 +96,28 @@ inline void expect_same_bits(const RidgeState& a, const RidgeState& b) {
   EXPECT_TRUE((a.weights().array() == b.weights().array()).all());
 }
 
+// Samples of which all lie in three directions.
+class RankThree {
+ public:
+  RankThree(Rng& rng, std::size_t dimension) {
+    for (int i = 0; i < 3; ++i) {
+      basis_.push_back(plain::draw(rng, dimension));
+    }
+  }
+
+  std::vector<float> draw(Rng& rng) const {
+    std::vector<float> x(basis_[0].size(), 0.0F);
+    for (const std::vector<float>& direction : basis_) {
+      const auto factor = static_cast<float>(rng.normal());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] += factor * direction[i];
+      }
+    }
+    return x;
+  }
+
+ private:
+  std::vector<std::vector<float>> basis_;
+};
+
 }  // namespace mcnb::ridge_cases

@@ -20,6 +20,7 @@ using ridge_cases::drift;
 using ridge_cases::expect_matches;
 using ridge_cases::expect_same_bits;
 using ridge_cases::load;
+using ridge_cases::RankThree;
 using ridge_cases::relative_error;
 using ridge_cases::save;
 
@@ -210,26 +211,13 @@ TEST(Ridge, GuardRepairsAtMostOnceInAsManySamplesAsDimensions) {
   constexpr std::size_t kDimension = 20;
   constexpr double kLambda = 1e-4;
   Rng rng(7, Stream::kTest);
-  std::vector<std::vector<float>> basis;
-  for (int i = 0; i < 3; ++i) {
-    basis.push_back(plain::draw(rng, kDimension));
-  }
-  const auto draw_of_rank_three = [&] {
-    std::vector<float> x(kDimension, 0.0F);
-    for (const std::vector<float>& direction : basis) {
-      const auto factor = static_cast<float>(rng.normal());
-      for (std::size_t i = 0; i < kDimension; ++i) {
-        x[i] += factor * direction[i];
-      }
-    }
-    return x;
-  };
+  const RankThree directions(rng, kDimension);
   RidgeState state(kDimension, kLambda);
   Batch batch(kDimension, kLambda);
   std::uint64_t repairs = 0;
   int last_repair = -static_cast<int>(kDimension);
   for (int i = 0; i < 2000; ++i) {
-    const std::vector<float> x = draw_of_rank_three();
+    const std::vector<float> x = directions.draw(rng);
     const double reward = rng.uniform();
     state.add(x, reward);
     batch.add(x, reward);
@@ -242,7 +230,7 @@ TEST(Ridge, GuardRepairsAtMostOnceInAsManySamplesAsDimensions) {
     if (i % 100 == 99) {
       EXPECT_LT(relative_error(state.inverse(), batch.matrix().inverse()), 1e-6) << i;
       EXPECT_LT(relative_error(state.weights(), batch.weights()), 1e-6) << i;
-      for (const std::vector<float>& other : {draw_of_rank_three(), plain::draw(rng, kDimension)}) {
+      for (const std::vector<float>& other : {directions.draw(rng), plain::draw(rng, kDimension)}) {
         const double expected = batch.uncertainty(other);
         EXPECT_NEAR(state.uncertainty(other), expected, 1e-7 * expected) << i;
         EXPECT_NEAR(state.estimate(other), batch.estimate(other), 1e-8) << i;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mcnb/base/random.h"
+#include "tests/sanitizers.h"
 
 using FuzzTarget = int(const std::uint8_t* data, std::size_t size);
 
@@ -98,7 +99,7 @@ TEST_P(Fuzz, SeedsAreReadOrRefused) {
 }
 
 TEST_P(Fuzz, ShortenedSeedsAreReadOrRefused) {
-  constexpr std::size_t kCuts = 48;
+  constexpr std::size_t kCuts = mcnb::kThreadSanitized ? 8 : 48;
   for (const Bytes& seed : seeds_of(GetParam().name)) {
     for (std::size_t cut = 0; cut < kCuts; ++cut) {
       const auto length = static_cast<std::ptrdiff_t>(seed.size() * cut / kCuts);
@@ -109,7 +110,7 @@ TEST_P(Fuzz, ShortenedSeedsAreReadOrRefused) {
 
 // One to four bytes change: to anything, by one bit, or to a byte that means something.
 TEST_P(Fuzz, DamagedSeedsAreReadOrRefused) {
-  constexpr std::uint64_t kChanges = 600;
+  constexpr std::uint64_t kChanges = mcnb::kThreadSanitized ? 60 : 600;
   constexpr std::array<std::uint8_t, 8> kSpecial = {0x00, 0xff, 0x7f, 0x80, '\n', ',', '"', '-'};
   const std::vector<Bytes> seeds = seeds_of(GetParam().name);
   for (std::size_t i = 0; i < seeds.size(); ++i) {

@@ -229,7 +229,7 @@ Score Mcnb::score(const Arm& arm, RoundId round, const Cluster& cluster, Scratch
   const AdaptedMeta meta =
       meta_.seen_from(arm.features, scratch.draws, histories_, options_.eta_2, scratch.meta);
   Score score;
-  score.estimate = meta.estimate;
+  score.estimate = options_.nonnegative ? std::max(0.0, double{meta.estimate}) : meta.estimate;
   score.meta_bonus = options_.exploration * meta.gradient_move /
                      std::sqrt(std::sqrt(static_cast<double>(options_.width)));
   score.user_bonus = options_.exploration * user_bonus(learner_of(arm.user));

@@ -27,6 +27,7 @@ struct McnbOptions {
   double eta_1 = 0.05;        // learning rate of the user-learners
   double eta_2 = 0.05;        // of the meta-learner
   double exploration = 1.0;   // factor of the whole bonus
+  bool nonnegative = false;   // an estimate counts as zero where it is less
   std::uint64_t width = 100;  // m
   std::uint64_t depth = 2;    // L
   Initialisation initialisation = Initialisation::kPaper;

@@ -35,11 +35,15 @@ McnbOptions default_preset() {
   return options;
 }
 
-// The paper's own regime, but for the bonus: as it is there it keeps a task with rare classes
-// (Shuttle) trying all of them (docs/PAPER.md).
+// The paper's own regime, but for the bonus, which keeps a task with rare classes (Shuttle) trying
+// all of them, and for the trainings of Theta, which may last longer (docs/PAPER.md).
 McnbOptions default_classification_preset() {
   McnbOptions options = experiments_preset();
-  options.exploration = 0.2;
+  options.exploration = 0.1;
+  // The estimate of a class that was never right may go far below zero where that class is, beyond
+  // the reach of any bonus.
+  options.nonnegative = true;
+  options.theta_steps = 3000;
   return options;
 }
 
@@ -74,6 +78,8 @@ const OptionTable<McnbOptions>& table() {
     t.number("eta_1", &O::eta_1, {0, 1000, true}, "learning rate of the user-learners");
     t.number("eta_2", &O::eta_2, {0, 1000, true}, "learning rate of the meta-learner");
     t.number("exploration", &O::exploration, {0, kMany}, "factor of the bonus");
+    t.yes_no("nonnegative", &O::nonnegative,
+             "whether an estimate below zero counts as zero, as where no reward is below");
     t.count("width", &O::width, {1, NetworkShape::kMaxWidth}, "hidden units, m");
     t.count("depth", &O::depth, {2, NetworkShape::kMaxDepth}, "weight matrices, L");
     t.choice<Initialisation>(

@@ -158,9 +158,10 @@ TEST(McnbOptions, HelpTellsOfEveryOption) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     parse_mcnb_options({{option.name, option.standard}});  // what is said to stand can be set
   }
-  for (const char* name : {"preset", "gamma", "nu", "S", "delta", "eta_1", "eta_2", "exploration",
-                           "width", "depth", "meta_samples", "meta_steps", "meta_draw", "feedback",
-                           "training", "history_limit", "keep_arms", "pre_clusters"}) {
+  for (const char* name :
+       {"preset", "gamma", "nu", "S", "delta", "eta_1", "eta_2", "exploration", "nonnegative",
+        "width", "depth", "meta_samples", "meta_steps", "meta_draw", "feedback", "training",
+        "history_limit", "keep_arms", "pre_clusters"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/bandit/policy_cases.h"
+#include "tests/sanitizers.h"
 
 // Neural policies as a textbook has them: whole vectors, the whole of Z, inverted for every sample,
 // one loop per index in training, all in double precision.
@@ -166,7 +167,7 @@ class UncertainNetwork {
 // start(user, sample), score(round id, arm) and learn(arm, reward).
 template <class Textbook>
 void expect_matches(Policy& policy, Textbook& textbook, const cases::World& world,
-                    std::uint64_t rounds = 320) {
+                    std::uint64_t rounds = kThreadSanitized ? 100 : 320) {
   const cases::OwnRound start = cases::draw_start(world);
   for (const Arm& arm : start.round.arms) {
     const Sample sample{arm.features, start.rewards[index(arm.index)]};

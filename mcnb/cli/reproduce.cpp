@@ -13,6 +13,7 @@
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/cli/progress.h"
+#include "mcnb/cli/requests.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/page.h"
 #include "mcnb/numeric/kernels.h"
@@ -21,77 +22,6 @@ namespace mcnb {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct ReproduceFlags {
-  std::vector<std::string> names;
-  std::string environments;
-  std::string policies;
-  std::vector<std::string> settings;
-  std::string rounds;
-  std::string seeds;
-  std::string first_seed;
-  std::string jobs;
-  std::string shard;
-  std::string output = "results/paper";
-  std::string data;
-  bool tune = false;
-  bool fresh = false;
-  bool stored_only = false;
-  std::string command;
-};
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::string part;
-  for (const char c : text + ",") {
-    if (c != ',') {
-      part += c;
-    } else if (!part.empty()) {
-      parts.push_back(std::exchange(part, {}));
-    }
-  }
-  return parts;
-}
-
-// Where plans are: those of the current folder come before the ones that came with the program.
-std::vector<fs::path> plan_folders() {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  return {"experiments", MCNB_EXPERIMENTS_DIR,
-          program.parent_path().parent_path() / "share/mcnb/experiments"};
-}
-
-// The paper's, in its order.
-const std::vector<std::string> kPaper = {"fig-recommendation", "fig-classification", "fig-runtime",
-                                         "table-breakdown",    "fig-nu-gamma",       "fig-s",
-                                         "fig-users",          "fig-clusters"};
-
-Plan plan_of(const std::string& name, const ReproduceFlags& flags) {
-  Plan plan = read_plan(find_plan(name, plan_folders()));
-  const std::pair<const char*, const std::string*> values[] = {{"rounds", &flags.rounds},
-                                                               {"seeds", &flags.seeds},
-                                                               {"first_seed", &flags.first_seed},
-                                                               {"threads", &flags.jobs}};
-  for (const auto& [option, text] : values) {
-    if (!text->empty()) {
-      experiment_option_table().set(plan.options, option, *text);
-    }
-  }
-  if (!flags.environments.empty()) {
-    plan.environments = split(flags.environments);
-  }
-  if (!flags.policies.empty()) {
-    plan.policies = split(flags.policies);
-  }
-  for (const auto& [option, value] : read_settings(flags.settings)) {
-    plan.settings[option] = value;
-  }
-  if (flags.tune && !plan.tuning.grids.empty()) {  // stands beside the same plan as it is
-    plan.name += "-tuned";
-    plan.title += " (tuned)";
-  }
-  return plan;
-}
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -210,19 +140,25 @@ std::string without_folders(const std::string& text) {
   return all;
 }
 
-MadeBy made_by(const ReproduceFlags& flags, const std::vector<Plan>& plans,
-               const CellStore& store) {
+// A plan that was made, and by which command.
+struct Made {
+  Plan plan;
+  std::string command;
+};
+
+MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
   MadeBy facts{
       {"made", date()},
       {"version", this_program()},
       {"machine", fmt::format("{}, {} threads, {}", processor(),
                               std::thread::hardware_concurrency(), kernels::simd_target())},
-      {"command", without_folders(flags.command)},
+      {"command", without_folders(command)},
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
-  for (const Plan& plan : plans) {
-    facts.emplace_back(plan.name, fmt::format("{} rounds, seeds {} to {}", plan.options.rounds,
+  for (const auto& [plan, by] : all) {
+    facts.emplace_back(plan.name, fmt::format("{} rounds, seeds {} to {}{}{}", plan.options.rounds,
                                               plan.options.first_seed,
-                                              plan.options.first_seed + plan.options.seeds - 1));
+                                              plan.options.first_seed + plan.options.seeds - 1,
+                                              by.empty() ? "" : ", by ", without_folders(by)));
   }
   return facts;
 }
@@ -247,71 +183,14 @@ std::vector<Study> playable(const Plan& plan, const std::shared_ptr<DataSource>&
       fmt::print(stderr, "{} is left out: {}\n", environment, error.what());
       const std::string why = error.what();
       notes.push_back(fmt::format("{} is left out: {}", environment,
-                                  without_folders(why.substr(0, why.find('\n')))));
+                                  without_folders(why.substr(0, why.find_first_of("\n;")))));
     }
   }
   return all;
 }
 
-// What was asked of a plan, as one text that is kept: for reports, which ask for the same.
-std::string remembered(const std::string& name, const ReproduceFlags& flags) {
-  std::string text;
-  for (const std::string& line :
-       {name, flags.environments, flags.policies, flags.rounds, flags.seeds, flags.first_seed,
-        std::string(flags.tune ? "tune" : "")}) {
-    text += line + "\n";
-  }
-  for (const std::string& setting : flags.settings) {
-    text += setting + "\n";
-  }
-  return text;
-}
-
-// One plan with the flags that it is run, or reported, with.
-struct Request {
-  std::string name;
-  ReproduceFlags flags;
-};
-
-// Plans that differ in settings, or in whether they are tuned, stand side by side on a page; other
-// flags replace each other.
-std::string key_of(const Request& request) {
-  std::vector<std::string> settings = request.flags.settings;
-  std::ranges::sort(settings);
-  std::string key = "plan " + request.name + (request.flags.tune ? " tuned" : "");
-  for (const std::string& setting : settings) {
-    key += " " + setting;
-  }
-  return key;
-}
-
-std::vector<Request> remembered_requests(const CellStore& store, const ReproduceFlags& flags) {
-  std::vector<Request> requests;
-  for (const auto& [key, text] : store.kept_texts()) {
-    if (!key.starts_with("plan ")) {
-      continue;
-    }
-    Request request{.name = {}, .flags = {}};
-    ReproduceFlags& old = request.flags;
-    std::string tuned;
-    std::istringstream lines(text);
-    for (std::string* field : {&request.name, &old.environments, &old.policies, &old.rounds,
-                               &old.seeds, &old.first_seed, &tuned}) {
-      std::getline(lines, *field);
-    }
-    for (std::string setting; std::getline(lines, setting);) {
-      old.settings.push_back(setting);
-    }
-    old.tune = !tuned.empty();
-    old.stored_only = true;
-    old.output = flags.output;
-    old.data = flags.data;
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
-
 struct Outcome {
+  std::size_t without_data = 0;  // plans
   std::size_t missing = 0;
   std::size_t failed = 0;
 };
@@ -327,9 +206,14 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
   std::vector<Study> studies = playable(plan, data, notes);
   if (studies.empty()) {
     notes.push_back("the data of no environment is here");
+    ++outcome.without_data;
     Section section{plan.name, plan.title, {}, {}, {}};
     section.notes = notes;
     return section;
+  }
+  if (const OptionValues settings = read_settings(flags.settings);
+      plan.axis && plan.axis->of_environment && settings.contains(plan.axis->option)) {
+    notes.push_back(fmt::format("{} is not as set, but what the axis says", plan.axis->option));
   }
   if (flags.tune && plan.tuning.grids.empty()) {
     notes.push_back("nothing is tuned: the plan has no grid");
@@ -374,55 +258,65 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
   return section;
 }
 
-// Sections of plans that were run before, beside those of this call.
-void add_earlier(const ReproduceFlags& flags, const std::vector<Request>& requests,
-                 const CellStore& store, const std::shared_ptr<DataSource>& data,
-                 RunControl& control, std::vector<Section>& sections, std::vector<Plan>& plans) {
-  for (const Request& old : remembered_requests(store, flags)) {
-    if (std::ranges::any_of(
-            requests, [&](const Request& request) { return key_of(request) == key_of(old); })) {
-      continue;
-    }
-    try {
-      Outcome ignored;
-      const Plan plan = plan_of(old.name, old.flags);
-      sections.push_back(section_of(plan, old.flags, store, data, control, ignored));
-      plans.push_back(plan);
-    } catch (const Error& error) {  // a plan's file that is no more
-      fmt::print(stderr, "{} is not on the page: {}\n", old.name, error.what());
-    }
-  }
-}
+// What this call makes, and what earlier ones did: the page.
+struct Page {
+  std::vector<Section> sections;
+  std::vector<Made> made;
 
-void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests) {
+  void add(Section section, const Plan& plan, const std::string& command) {
+    sections.push_back(std::move(section));
+    made.push_back({plan, command});
+  }
+};
+
+void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests,
+               const CellStore& store) {
   std::vector<Plan> plans;
   for (const Request& request : requests) {
-    plans.push_back(plan_of(request.name, request.flags));
+    plans.push_back(plan_of(request));
   }
   check_settings(read_settings(flags.settings), plans);
   const fs::path output = flags.output;
-  const CellStore store(output / kResultsFile, this_program());
   const std::shared_ptr<DataSource> data = data_source(flags.data);
-  const fs::path page = output / "report.html";
-  std::vector<Section> sections;
+  const fs::path path = output / "report.html";
+  Page page;
   Outcome outcome;
+  Outcome ignored;
   RunControl control;
-  const auto write_page = [&](const std::vector<Section>& all, const std::vector<Plan>& made) {
-    write_text_file(page, html_page("mcnb: results", all, output, made_by(flags, made, store)));
+  const auto write_page = [&] {
+    write_text_file(path, html_page("mcnb: results", page.sections, output,
+                                    made_by(flags.command, page.made, store)));
   };
+  std::vector<Request> earlier = remembered_requests(store, flags);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const Plan& plan = plans[i];
-    fmt::print(stderr, "{}\n", plan.name);
-    sections.push_back(section_of(plan, requests[i].flags, store, data, control, outcome));
-    show(sections.back(), output / plan.name);
-    if (!flags.stored_only) {
-      store.keep_text(key_of(requests[i]), remembered(requests[i].name, requests[i].flags));
+    const Request& request = requests[i];
+    fmt::print(stderr, "{}\n", plans[i].name);
+    Section section = section_of(plans[i], request.flags, store, data, control, outcome);
+    show(section, output / plans[i].name);
+    // The page shows it beside what was made before for the same place.
+    Request whole = request;
+    const auto same = std::ranges::find_if(
+        earlier, [&](const Request& old) { return key_of(plan_of(old)) == key_of(plans[i]); });
+    if (same != earlier.end()) {
+      whole = joined(request, *same);
+      earlier.erase(same);
     }
-    write_page(sections, plans);
+    if (whole.flags.environments != request.flags.environments) {
+      whole.flags.stored_only = true;
+      section = section_of(plan_of(whole), whole.flags, store, data, control, ignored);
+    }
+    page.add(std::move(section), plan_of(whole), flags.stored_only ? "" : flags.command);
+    if (!flags.stored_only) {
+      remember(store, whole);
+    }
+    write_page();
   }
-  add_earlier(flags, requests, store, data, control, sections, plans);
-  write_page(sections, plans);
-  fmt::print("\npage     {}\nresults  {}\n", page.string(), store.path().string());
+  for (const Request& old : earlier) {
+    const Plan plan = plan_of(old);
+    page.add(section_of(plan, old.flags, store, data, control, ignored), plan, old.flags.command);
+  }
+  write_page();
+  fmt::print("\npage     {}\nresults  {}\n", path.string(), store.path().string());
   if (outcome.missing > 0) {
     fmt::print(stderr, "{} runs are missing{}\n", outcome.missing,
                flags.shard.empty() ? ""
@@ -434,40 +328,16 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     fmt::print(stderr, "{} runs failed: see the notes\n", outcome.failed);
     throw CLI::RuntimeError(kFailure);
   }
+  if (outcome.without_data == requests.size()) {
+    fmt::print(stderr, "nothing was made: the data of no environment is here\n");
+    throw CLI::RuntimeError(kFailure);
+  }
 }
 
-std::vector<Request> requests_of(const ReproduceFlags& flags) {
-  std::vector<Request> requests;
-  for (const std::string& name :
-       flags.names == std::vector<std::string>{"all"} ? kPaper : flags.names) {
-    requests.push_back({name, flags});
-  }
-  return requests;
-}
-
-// What a report is about: plans with the flags that are given, or else with those that they were
-// run with, all of them where none is named.
-std::vector<Request> reported(const ReproduceFlags& flags) {
-  if (remembered("", flags) != remembered("", ReproduceFlags())) {
-    ReproduceFlags all = flags;
-    if (all.names.empty()) {
-      all.names = {"all"};
-    }
-    return requests_of(all);
-  }
+void reproduce(const ReproduceFlags& flags) {
+  const std::vector<Request> requests = requests_of(flags);
   const CellStore store(fs::path(flags.output) / kResultsFile, this_program());
-  std::vector<Request> requests = remembered_requests(store, flags);
-  if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {
-    std::erase_if(requests, [&](const Request& request) {
-      return std::ranges::count(flags.names, request.name) == 0;
-    });
-  }
-  if (requests.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: no such plan has been run; mcnb reproduce runs it",
-                            store.path().string()));
-  }
-  return requests;
+  reproduce(flags, requests, store);
 }
 
 // What was typed, for the page.
@@ -520,7 +390,7 @@ void add_reproduce(CLI::App& app) {
       refuse_option("NAME", "names of plans, or all", "");
     }
     flags->command = command_line();
-    reproduce(*flags, requests_of(*flags));
+    reproduce(*flags);
   });
 }
 
@@ -540,7 +410,8 @@ void add_report(CLI::App& app) {
                   fmt::format("{}: there are no results; mcnb reproduce makes them",
                               (fs::path(flags->output) / kResultsFile).string()));
     }
-    reproduce(*flags, reported(*flags));
+    const CellStore store(fs::path(flags->output) / kResultsFile, this_program());
+    reproduce(*flags, reported_requests(*flags, store), store);
   });
 }
 
@@ -572,7 +443,7 @@ void run_plan_file(const std::string& path, const std::string& output, const std
   flags.data = data;
   flags.fresh = fresh;
   flags.command = command_line();
-  reproduce(flags, requests_of(flags));
+  reproduce(flags);
 }
 
 void add_reproduce_commands(CLI::App& app) {

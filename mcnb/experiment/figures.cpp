@@ -127,15 +127,11 @@ class SectionMaker {
 
   // The same for what is about all environments, by the plan's settings.
   std::string file_of_all(const std::string& what) const {
-    OptionValues changed;
+    std::vector<EnvironmentSpec> specs;
     for (const StudyResults& study : results_.studies) {
-      for (const auto& [name, value] : settings_of(study.study.experiment.environment)) {
-        const bool varies = plan_.axis && plan_.axis->of_environment && plan_.axis->option == name;
-        if (plan_.settings.contains(name) && !varies) {
-          changed[name] = value;
-        }
-      }
+      specs.push_back(study.study.experiment.environment);
     }
+    const OptionValues changed = changed_settings(plan_, specs);
     return what + (changed.empty() ? "" : "-" + file_name(settings_text(changed, ":")));
   }
 

@@ -42,6 +42,19 @@ OptionValues settings_of(const EnvironmentSpec& spec) {
   return settings;
 }
 
+OptionValues changed_settings(const Plan& plan, const std::vector<EnvironmentSpec>& specs) {
+  OptionValues changed;
+  for (const EnvironmentSpec& spec : specs) {
+    for (const auto& [name, value] : settings_of(spec)) {
+      const bool varies = plan.axis && plan.axis->of_environment && plan.axis->option == name;
+      if (plan.settings.contains(name) && !varies) {
+        changed[name] = value;
+      }
+    }
+  }
+  return changed;
+}
+
 std::string settings_text(const OptionValues& settings, const std::string& between) {
   std::string text;
   for (const auto& [name, value] : settings) {

@@ -45,6 +45,8 @@ struct Shown {
 
 // Options of an environment that are not its defaults.
 OptionValues settings_of(const EnvironmentSpec& spec);
+// Those settings of the plan that change one of the environments, but for its axis.
+OptionValues changed_settings(const Plan& plan, const std::vector<EnvironmentSpec>& specs);
 // "a=1, b=2".
 std::string settings_text(const OptionValues& settings, const std::string& between);
 // Characters that any file system and shell takes.

@@ -204,6 +204,59 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
   expect_all();
 }
 
+TEST(Reproduce, EnvironmentsOfOnePlanMayBeRunOneByOne) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  put_file(folder / "two.toml",
+           "title = \"Two\"\nenvironments = [\"synthetic:users=8\", \"synthetic:users=9\"]\n"
+           "policies = [\"random\"]\nrounds = 50\nseeds = 2\n");
+  for (const char* users : {"synthetic:users=8", "synthetic:users=9"}) {
+    const ProgramOutcome outcome = run_program(
+        {"reproduce", (folder / "two.toml").string(), "--datasets", users, "--output", output});
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  }
+  const auto expect_both = [&] {
+    const std::string page = file_contents(folder / "out" / "report.html");
+    const std::string numbers = file_contents(folder / "out" / "two" / "curves.csv");
+    for (const char* users : {"users=8", "users=9"}) {
+      EXPECT_NE(page.find(users), std::string::npos) << users;
+      EXPECT_NE(numbers.find(users), std::string::npos) << users;
+    }
+  };
+  expect_both();
+  EXPECT_EQ(run_program({"report", "--output", output}).status, 0);
+  expect_both();
+}
+
+// Files and captions of one place on the page are those of the last call, however its settings are
+// written.
+TEST(Reproduce, WhatHasTheSamePlaceOnThePageIsReplaced) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  put_file(folder / "one.toml",
+           "title = \"One\"\nenvironments = [\"synthetic\"]\n"
+           "policies = [\"random\"]\nrounds = 60\nseeds = 2\n");
+  const std::string plan = (folder / "one.toml").string();
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"reproduce", plan, "--output", output};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramOutcome outcome = run_program(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  };
+  run({"--set", "users=500"});  // the default
+  run({"--rounds", "40"});
+  run({"--set", "users=20", "--rounds", "30"});
+  const std::string page = file_contents(folder / "out" / "report.html");
+  EXPECT_EQ(page.find("60 rounds"), std::string::npos);
+  EXPECT_NE(page.find("40 rounds"), std::string::npos);
+  EXPECT_NE(page.find("30 rounds"), std::string::npos);
+  const std::string numbers = file_contents(folder / "out" / "one" / "policies-synthetic.csv");
+  EXPECT_NE(numbers.find(",40,"), std::string::npos) << numbers;
+  const ProgramOutcome twice = run_program({"reproduce", plan, plan, "--output", output});
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_NE(twice.errors.find("plans of different names"), std::string::npos) << twice.errors;
+}
+
 TEST(Reproduce, APlanWithoutDataIsNamedAndTheOthersAreMade) {
   const TemporaryFolder folder;
   put_file(folder / "far.toml",

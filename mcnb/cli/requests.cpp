@@ -1,0 +1,211 @@
+#include "mcnb/cli/requests.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "mcnb/base/error.h"
+#include "mcnb/cli/commands.h"
+#include "mcnb/experiment/section_writer.h"
+
+namespace mcnb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Before the command in what is kept of a request.
+constexpr const char* kCommand = "$ ";
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + ",") {
+    if (c != ',') {
+      part += c;
+    } else if (!part.empty()) {
+      parts.push_back(std::exchange(part, {}));
+    }
+  }
+  return parts;
+}
+
+// Where plans are: those of the current folder come before the ones that came with the program.
+std::vector<fs::path> plan_folders() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  return {"experiments", MCNB_EXPERIMENTS_DIR,
+          program.parent_path().parent_path() / "share/mcnb/experiments"};
+}
+
+// The paper's, in its order.
+const std::vector<std::string> kPaper = {"fig-recommendation", "fig-classification", "fig-runtime",
+                                         "table-breakdown",    "fig-nu-gamma",       "fig-s",
+                                         "fig-users",          "fig-clusters"};
+
+// What was asked of a plan, as one text.
+std::string text_of(const Request& request) {
+  const ReproduceFlags& flags = request.flags;
+  std::string text;
+  for (const std::string& line :
+       {request.name, flags.environments, flags.policies, flags.rounds, flags.seeds,
+        flags.first_seed, std::string(flags.tune ? "tune" : "")}) {
+    text += line + "\n";
+  }
+  for (const std::string& setting : flags.settings) {
+    text += setting + "\n";
+  }
+  return text;
+}
+
+Request read_request(const std::string& text) {
+  Request request;
+  ReproduceFlags& flags = request.flags;
+  std::string tuned;
+  std::istringstream lines(text);
+  for (std::string* field : {&request.name, &flags.environments, &flags.policies, &flags.rounds,
+                             &flags.seeds, &flags.first_seed, &tuned}) {
+    std::getline(lines, *field);
+  }
+  flags.tune = !tuned.empty();
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kCommand)) {
+      flags.command = line.substr(std::string(kCommand).size());
+    } else {
+      flags.settings.push_back(line);
+    }
+  }
+  return request;
+}
+
+}  // namespace
+
+Plan plan_of(const Request& request) {
+  const ReproduceFlags& flags = request.flags;
+  Plan plan = read_plan(find_plan(request.name, plan_folders()));
+  if (!flags.jobs.empty()) {
+    plan.options.threads = parse_count("jobs", {0, 1024}, flags.jobs);
+  }
+  const std::pair<const char*, const std::string*> values[] = {
+      {"rounds", &flags.rounds}, {"seeds", &flags.seeds}, {"first_seed", &flags.first_seed}};
+  for (const auto& [option, text] : values) {
+    if (!text->empty()) {
+      experiment_option_table().set(plan.options, option, *text);
+    }
+  }
+  if (!flags.environments.empty()) {
+    plan.environments = split(flags.environments);
+  }
+  if (!flags.policies.empty()) {
+    plan.policies = split(flags.policies);
+  }
+  for (const auto& [option, value] : read_settings(flags.settings)) {
+    plan.settings[option] = value;
+  }
+  if (flags.tune && !plan.tuning.grids.empty()) {  // stands beside the same plan as it is
+    plan.name += "-tuned";
+    plan.title += " (tuned)";
+  }
+  return plan;
+}
+
+std::string key_of(const Plan& plan) {
+  std::vector<EnvironmentSpec> specs;
+  if (plan.figure != Figure::kBreakdown) {
+    for (const Study& study : studies_of(plan, nullptr)) {
+      specs.push_back(study.experiment.environment);
+    }
+  }
+  const OptionValues settings = changed_settings(plan, specs);
+  return "plan " + plan.name + (settings.empty() ? "" : " " + settings_text(settings, " "));
+}
+
+std::vector<Request> requests_of(const ReproduceFlags& flags) {
+  std::vector<Request> requests;
+  std::set<std::string> keys;
+  for (const std::string& name :
+       flags.names == std::vector<std::string>{"all"} ? kPaper : flags.names) {
+    requests.push_back({name, flags});
+    if (!keys.insert(key_of(plan_of(requests.back()))).second) {
+      refuse_option("NAME", "plans of different names", name);
+    }
+  }
+  return requests;
+}
+
+void remember(const CellStore& store, const Request& request) {
+  store.keep_text(key_of(plan_of(request)),
+                  text_of(request) + kCommand + request.flags.command + "\n");
+}
+
+std::vector<Request> remembered_requests(const CellStore& store, const ReproduceFlags& flags) {
+  std::vector<Request> requests;
+  std::map<std::string, std::size_t> places;  // by key
+  for (const auto& [name, text] : store.kept_texts()) {
+    if (!name.starts_with("plan ")) {
+      continue;
+    }
+    Request request = read_request(text);
+    request.flags.stored_only = true;
+    request.flags.output = flags.output;
+    request.flags.data = flags.data;
+    std::string key;
+    try {
+      key = key_of(plan_of(request));
+    } catch (const Error& error) {  // a plan's file that is no more
+      fmt::print(stderr, "{} is not on the page: {}\n", request.name, error.what());
+      continue;
+    }
+    const auto [place, is_new] = places.emplace(key, requests.size());
+    if (is_new) {
+      requests.push_back(std::move(request));
+    } else if (name == key) {  // the others are from before this was their key
+      requests[place->second] = std::move(request);
+    }
+  }
+  return requests;
+}
+
+Request joined(Request request, const Request& earlier) {
+  Request same = earlier;
+  same.flags.environments = request.flags.environments;
+  if (text_of(same) != text_of(request)) {
+    return request;
+  }
+  std::string all;
+  if (!request.flags.environments.empty() && !earlier.flags.environments.empty()) {
+    std::set<std::string> seen;
+    for (const std::string& environment :
+         split(earlier.flags.environments + "," + request.flags.environments)) {
+      all += !seen.insert(environment).second ? "" : (all.empty() ? "" : ",") + environment;
+    }
+  }
+  request.flags.environments = all;
+  return request;
+}
+
+std::vector<Request> reported_requests(const ReproduceFlags& flags, const CellStore& store) {
+  if (text_of({"", flags}) != text_of({})) {
+    ReproduceFlags all = flags;
+    if (all.names.empty()) {
+      all.names = {"all"};
+    }
+    return requests_of(all);
+  }
+  std::vector<Request> requests = remembered_requests(store, flags);
+  if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {
+    std::erase_if(requests, [&](const Request& request) {
+      return std::ranges::count(flags.names, request.name) == 0;
+    });
+  }
+  if (requests.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: no such plan has been run; mcnb reproduce runs it",
+                            store.path().string()));
+  }
+  return requests;
+}
+
+}  // namespace mcnb

@@ -23,7 +23,7 @@ using cases::World;
 using textbook::Event;
 using textbook::TextbookMcnb;
 
-constexpr std::uint64_t kRounds = kThreadSanitized ? 80 : kSanitized ? 160 : 320;
+constexpr std::uint64_t kRounds = kSanitized ? 160 : 320;
 constexpr double kUnsure = 1e-5;  // differences this near to the threshold, and units this near
                                   // to switching on, may go either way in single precision
 

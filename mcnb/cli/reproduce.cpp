@@ -298,14 +298,14 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     const auto same = std::ranges::find_if(
         earlier, [&](const Request& old) { return key_of(plan_of(old)) == key_of(plans[i]); });
     if (same != earlier.end()) {
-      whole = joined(request, *same);
+      whole = flags.stored_only ? request : joined(request, *same);
       earlier.erase(same);
     }
     if (whole.flags.environments != request.flags.environments) {
       whole.flags.stored_only = true;
       section = section_of(plan_of(whole), whole.flags, store, data, control, ignored);
     }
-    page.add(std::move(section), plan_of(whole), flags.stored_only ? "" : flags.command);
+    page.add(std::move(section), plan_of(whole), request.flags.command);
     if (!flags.stored_only) {
       remember(store, whole);
     }

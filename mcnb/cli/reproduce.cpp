@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
@@ -298,7 +297,9 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     const auto same = std::ranges::find_if(
         earlier, [&](const Request& old) { return key_of(plan_of(old)) == key_of(plans[i]); });
     if (same != earlier.end()) {
-      whole = flags.stored_only ? request : joined(request, *same);
+      if (!flags.stored_only) {
+        whole = joined(request, *same);
+      }
       earlier.erase(same);
     }
     if (whole.flags.environments != request.flags.environments) {

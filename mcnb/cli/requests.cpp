@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
@@ -161,7 +163,7 @@ std::vector<Request> remembered_requests(const CellStore& store, const Reproduce
     const auto [place, is_new] = places.emplace(key, requests.size());
     if (is_new) {
       requests.push_back(std::move(request));
-    } else if (name == key) {  // the others are from before this was their key
+    } else if (name == key) {  // the other is from before its plan had this key
       requests[place->second] = std::move(request);
     }
   }

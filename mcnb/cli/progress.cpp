@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 RunControl* interrupted_run = nullptr;
 
+}  // namespace
+
 std::string duration_text(double seconds) {
   const auto whole = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e9) + 0.5);
   if (whole < 60) {
@@ -25,8 +27,6 @@ std::string duration_text(double seconds) {
   }
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
-
-}  // namespace
 
 InterruptHandler::InterruptHandler(RunControl& control) {
   static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");

@@ -28,6 +28,9 @@ class InterruptHandler {
 // or of another instruction set, are not ours.
 std::string this_program();
 
+// "12 s", "3:05 min", "1:40 h".
+std::string duration_text(double seconds);
+
 // Shows on standard error how far an experiment is: a bar on a terminal, else now and then a line.
 class ProgressDisplay {
  public:

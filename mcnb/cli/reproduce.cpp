@@ -81,7 +81,7 @@ Table unpacked(const std::string& text) {
 // A table of its own benchmark: times, not regrets, are what it shows. The last one is kept.
 Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_only,
                           const CellStore& store) {
-  Section section{plan.name, plan.title, {}, {}, {}};
+  Section section{.name = plan.name, .title = plan.title};
   const std::string name = "table " + plan.name;
   if (!stored_only) {
     bench::BreakdownOptions options;
@@ -139,10 +139,11 @@ std::string without_folders(const std::string& text) {
   return all;
 }
 
-// A plan that was made, and by which command.
+// A plan that was made, by which command, and how long its runs took.
 struct Made {
   Plan plan;
   std::string command;
+  double seconds;
 };
 
 MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
@@ -153,11 +154,13 @@ MadeBy made_by(const std::string& command, const std::vector<Made>& all, const C
                               std::thread::hardware_concurrency(), kernels::simd_target())},
       {"command", without_folders(command)},
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
-  for (const auto& [plan, by] : all) {
-    facts.emplace_back(plan.name, fmt::format("{} rounds, seeds {} to {}{}{}", plan.options.rounds,
-                                              plan.options.first_seed,
-                                              plan.options.first_seed + plan.options.seeds - 1,
-                                              by.empty() ? "" : ", by ", without_folders(by)));
+  for (const auto& [plan, by, seconds] : all) {
+    facts.emplace_back(
+        plan.name,
+        fmt::format("{} rounds, seeds {} to {}{}{}{}", plan.options.rounds, plan.options.first_seed,
+                    plan.options.first_seed + plan.options.seeds - 1,
+                    seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
+                    by.empty() ? "" : ", by ", without_folders(by)));
   }
   return facts;
 }
@@ -206,9 +209,7 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
   if (studies.empty()) {
     notes.push_back("the data of no environment is here");
     ++outcome.without_data;
-    Section section{plan.name, plan.title, {}, {}, {}};
-    section.notes = notes;
-    return section;
+    return {.name = plan.name, .title = plan.title, .notes = notes};
   }
   if (const OptionValues settings = read_settings(flags.settings);
       plan.axis && plan.axis->of_environment && settings.contains(plan.axis->option)) {
@@ -233,8 +234,9 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
     results = run_plan(plan, std::move(studies), store, options, control, progress);
   }
   if (!flags.stored_only) {
-    fmt::print(stderr, "{}: {} runs, {} of them kept from before\n", plan.name,
-               progress.cells_done.load(), progress.cells_kept.load());
+    fmt::print(stderr, "{}: {} runs, {} of them kept from before; one by one they took {}\n",
+               plan.name, progress.cells_done.load(), progress.cells_kept.load(),
+               duration_text(results.seconds));
   }
   outcome.missing += results.missing;
   outcome.failed += results.failed;
@@ -263,8 +265,8 @@ struct Page {
   std::vector<Made> made;
 
   void add(Section section, const Plan& plan, const std::string& command) {
+    made.push_back({plan, command, section.seconds});
     sections.push_back(std::move(section));
-    made.push_back({plan, command});
   }
 };
 
@@ -352,7 +354,8 @@ std::string command_line() {
   return text;
 }
 
-void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& flags) {
+void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& flags,
+                    const std::string& about_tuning) {
   command->add_option("NAME", flags->names,
                       "Plans: fig-recommendation, fig-classification, fig-runtime, "
                       "table-breakdown, fig-nu-gamma, fig-s, fig-users, fig-clusters, all of these "
@@ -368,8 +371,7 @@ void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& fl
   command->add_option("--rounds", flags->rounds, "Rounds of every run, instead of the plan's");
   command->add_option("--seeds", flags->seeds, "Runs of every policy, instead of the plan's");
   command->add_option("--first-seed", flags->first_seed, "Seed of the first run");
-  command->add_flag("--tune", flags->tune,
-                    "First choose every policy's options by the plan's grid, on seeds of its own");
+  command->add_flag("--tune", flags->tune, about_tuning);
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
@@ -378,7 +380,8 @@ void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& fl
 void add_reproduce(CLI::App& app) {
   auto flags = std::make_shared<ReproduceFlags>();
   CLI::App* command = app.add_subcommand("reproduce", "Make the paper's figures, or your own");
-  add_plan_flags(command, flags);
+  add_plan_flags(command, flags,
+                 "First choose every policy's options by the plan's grid, on seeds of its own");
   command->add_option("--jobs", flags->jobs, "Runs side by side; 0: one per processor");
   command->add_option("--shard", flags->shard,
                       "Only this part of the runs, like 2/5; join the parts by mcnb results merge");
@@ -402,7 +405,7 @@ void add_report(CLI::App& app) {
                          "Make tables, pictures and the page anew from finished runs, running "
                          "none. Without other flags "
                          "plans are reported as they were run, all of them where none is named");
-  add_plan_flags(command, flags);
+  add_plan_flags(command, flags, "The plans as they were run with --tune");
   command->callback([flags] {
     flags->stored_only = true;
     flags->command = command_line();
@@ -421,16 +424,16 @@ void add_results(CLI::App& app) {
   results->require_subcommand(1);
   CLI::App* merge = results->add_subcommand("merge", "Add the runs of other files to the first");
   auto files = std::make_shared<std::vector<std::string>>();
-  merge->add_option("FILES", *files, "INTO.sqlite FROM.sqlite ...")
-      ->required()
-      ->expected(2, 10'000);
-  merge->callback([files] {
-    const CellStore into(files->front(), this_program());
-    for (std::size_t i = 1; i < files->size(); ++i) {
-      const std::size_t added = into.merge((*files)[i]);
-      fmt::print("{}: {} runs added\n", (*files)[i], added);
+  auto first = std::make_shared<std::string>();
+  merge->add_option("INTO", *first, "The file that gets the runs; made where it is not there")
+      ->required();
+  merge->add_option("FROM", *files, "Files whose runs it gets")->required();
+  merge->callback([first, files] {
+    const CellStore into(*first, this_program());
+    for (const std::string& from : *files) {
+      fmt::print("{}: {} runs added\n", from, into.merge(from));
     }
-    fmt::print("{}: {} runs\n", files->front(), into.size());
+    fmt::print("{}: {} runs\n", *first, into.size());
   });
 }
 

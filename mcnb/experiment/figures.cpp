@@ -51,6 +51,7 @@ class SectionMaker {
     }
     chosen_options();
     curves_file();
+    writer_.section().seconds = results_.seconds;
     return std::move(writer_.section());
   }
 

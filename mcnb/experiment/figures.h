@@ -27,6 +27,7 @@ struct Section {
   std::vector<std::string> notes;
   std::vector<NamedTable> tables;
   std::vector<NamedPicture> pictures;
+  double seconds = 0.0;  // of all its runs, in choosing and learning
 };
 
 // Draws the pictures of a plan and makes its tables, into the folder: pictures as PNG and SVG, all

@@ -15,9 +15,19 @@ namespace {
 
 using Found = std::vector<std::optional<CellResult>>;
 
+constexpr const char* kNotMatched = "not matched: no training of its own that could be longer";
+
 std::size_t missing_in(const Found& results) {
   return static_cast<std::size_t>(
       std::ranges::count_if(results, [](const auto& result) { return !result; }));
+}
+
+double seconds_of(const Found& results) {
+  double seconds = 0.0;
+  for (const std::optional<CellResult>& result : results) {
+    seconds += result ? result->seconds : 0.0;
+  }
+  return seconds;
 }
 
 // One policy of one study, with the points to choose from.
@@ -59,6 +69,7 @@ class PlanRun {
     }
     failed_.clear();
     const Found found = ready ? run_all(cells) : Found(cells.size());
+    outcome_.seconds += seconds_of(found);
     std::size_t at = 0;
     for (Study& study : studies_) {
       StudyResults results{.study = std::move(study), .results = {}};
@@ -132,6 +143,7 @@ class PlanRun {
       }
     }
     const Found found = run_all(cells);
+    outcome_.seconds += seconds_of(found);
     outcome_.missing += missing_in(found) - failed_.size();
     if (outcome_.missing > 0) {
       return false;
@@ -174,6 +186,10 @@ class PlanRun {
     }
     chosen.chosen = best->label;
     policy.options = best->options;  // its label stays that of the plan
+    std::erase_if(outcome_.chosen, [&](const ChosenOptions& matched) {  // these have its steps too
+      return matched.environment == chosen.environment && matched.at == chosen.at &&
+             matched.policy == chosen.policy && matched.chosen != kNotMatched;
+    });
     outcome_.chosen.push_back(std::move(chosen));
   }
 
@@ -221,7 +237,7 @@ class PlanRun {
     ChosenOptions chosen{.environment = study.environment,
                          .at = study.at,
                          .policy = policy.label,
-                         .chosen = "not matched: no training of its own that could be longer"};
+                         .chosen = kNotMatched};
     if (!options.contains("train_steps") || options.at("training") != "replay") {
       if (options.contains("training")) {
         outcome_.chosen.push_back(std::move(chosen));

@@ -31,6 +31,7 @@ struct PlanResults {
   std::size_t missing = 0;            // cells, tuning included, as far as they are known
   std::vector<std::string> failures;  // of cells that could not be played to their end
   std::size_t failed = 0;             // of those, the ones that belong to the studies
+  double seconds = 0.0;               // in choosing and learning, of all cells, tuning included
 };
 
 struct PlanRunOptions {

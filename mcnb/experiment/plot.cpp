@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "mcnb/base/table.h"
 #include "mcnb/experiment/gnuplot.h"
@@ -33,6 +35,8 @@ constexpr double kLineWidth = 2.5;
 constexpr double kFirstLineWidth = 4.0;  // of the policy that the others are held against
 constexpr const char* kRandom = "random";
 constexpr double kHeadroom = 1.05;  // of the y axis, over the highest band that is to be seen
+constexpr double kFarAbove = 1.5;   // so many times the next line's top: it may leave the frame
+constexpr std::size_t kFewOf = 4;   // lines of which one may do so
 
 // The mean over the seeds at a round, and by how much they scatter.
 struct BandPoint {
@@ -52,6 +56,14 @@ std::vector<BandPoint> regret_band(const std::vector<CellResult>& results) {
         {results.front().curve[i].round, mean(regrets), standard_deviation(regrets).value_or(0.0)});
   }
   return band;
+}
+
+// Whether two policies, neither of which finds clusters, had the same regret all the time.
+bool are_equal(const std::vector<CellResult>& one, const std::vector<CellResult>& other) {
+  return std::ranges::equal(one, other, [](const CellResult& a, const CellResult& b) {
+    return a.quality.empty() && b.quality.empty() &&
+           std::ranges::equal(a.curve, b.curve, {}, &RegretPoint::regret, &RegretPoint::regret);
+  });
 }
 
 // Round, mean, mean less deviation, mean plus deviation.
@@ -94,32 +106,56 @@ std::string quality_block(const std::vector<CellResult>& results) {
 // What a policy looks like, and where its numbers are.
 struct Line {
   std::string label;
-  std::string style;  // colour and dashes
+  std::vector<std::string> equals;  // policies with the same curves
+  std::string style;                // colour and dashes
   std::string colour;
   std::size_t block;  // of the data: regret; the next one is quality
   bool clusters;
   double width;
-  bool random;
-  double end;   // mean regret after the last round
-  double most;  // highest point of the band
+  bool may_leave;  // the frame
+  double end;      // mean regret after the last round
+  double most;     // highest point of the band
 };
 
-// Where the y axis ends: random play would press all others together, so its line may leave the
-// frame; the legend then says where it ends. Nothing where all lines fit.
+// Lines that would press all others together may leave the frame: random play, and at most one
+// line of four that lies far above all others. Never the first.
+void let_some_leave(std::vector<Line>& lines) {
+  std::vector<Line*> by_top;
+  for (Line& line : lines) {
+    if (!line.may_leave) {
+      by_top.push_back(&line);
+    }
+  }
+  std::ranges::sort(by_top, std::greater(), &Line::most);
+  for (std::size_t leaving = by_top.size() / kFewOf; leaving > 0; --leaving) {
+    const auto above = std::span(by_top).first(leaving);
+    if (above.back()->most > kFarAbove * by_top[leaving]->most &&
+        std::ranges::count(above, &lines.front()) == 0) {
+      for (Line* line : above) {
+        line->may_leave = true;
+      }
+      return;
+    }
+  }
+}
+
+// Where the y axis ends: above the lines that may not leave the frame. Nothing where all fit.
 std::optional<double> regret_limit(const std::vector<Line>& lines) {
   double seen = 0.0;
-  double random = 0.0;
+  double leaving = 0.0;
   for (const Line& line : lines) {
-    (line.random ? random : seen) = std::max(line.random ? random : seen, line.most);
+    (line.may_leave ? leaving : seen) = std::max(line.may_leave ? leaving : seen, line.most);
   }
-  return seen > 0.0 && random > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
+  return seen > 0.0 && leaving > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
 }
 
 std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
                          const std::string& data, const std::string& of) {
   const std::optional<double> limit = regret_limit(lines);
   std::string plots;
+  std::size_t entries = lines.size();  // of the legend
   for (const Line& line : lines) {
+    entries += line.equals.size();
     plots += seeds > 1 ? fmt::format(
                              "'{}' index {} using 1:3:4 with filledcurves fillcolor "
                              "rgb '{}' fillstyle transparent solid 0.16 noborder notitle, ",
@@ -127,15 +163,18 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
                        : "";
   }
   for (const Line& line : lines) {
-    const bool leaves = limit && line.random;
+    const bool leaves = limit && line.end > *limit;  // the legend says where it ends
     const std::string label =
         leaves ? fmt::format("{} ({:.0f})", line.label, line.end) : line.label;
-    plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} title {}{}", data,
-                         line.block, line.width, line.style, gnuplot_string(label),
-                         &line == &lines.back() ? "" : ", ");
+    plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} title {}, ", data,
+                         line.block, line.width, line.style, gnuplot_string(label));
+    for (const std::string& equal : line.equals) {
+      plots += fmt::format("NaN with lines linewidth {} {} title {}, ", line.width, line.style,
+                           gnuplot_string(equal + " = " + line.label));
+    }
   }
   // Once more, over all others.
-  plots += fmt::format(", '{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
+  plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
                        lines.front().block, lines.front().width, lines.front().style);
   const std::string over =
       seeds > 1 ? fmt::format("mean of {} seeds ± deviation", seeds) : "1 seed";
@@ -148,7 +187,7 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
       gnuplot_string(fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over)),
       limit ? fmt::format("{}", *limit) : "*",
       // A line that leaves the frame goes where the legend would be.
-      lines.size() <= kMostInside && !limit ? "top left" : kBelow, plots);
+      entries <= kMostInside && !limit ? "top left" : kBelow, plots);
 }
 
 // Of one policy all measures; of several the adjusted Rand index, which unites the others.
@@ -306,27 +345,37 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
                     const std::string& of) {
   std::string data;
   std::vector<Line> lines;
+  std::vector<std::vector<CellResult>> drawn;  // of each line
   for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
     const std::string& label = experiment.policies[i].label;
     const std::vector<CellResult> own = results_of(results, label);
     if (own.empty()) {
       continue;  // the others keep their colours
     }
+    const auto same = std::ranges::find_if(
+        drawn, [&](const std::vector<CellResult>& other) { return are_equal(own, other); });
+    if (same != drawn.end()) {
+      lines[static_cast<std::size_t>(same - drawn.begin())].equals.push_back(label);
+      continue;
+    }
+    drawn.push_back(own);
     const std::vector<BandPoint> band = regret_band(own);
     const std::string colour = colour_of(i);
     const std::string dashes = i < kColours.size() ? "solid" : "(10,5)";
     const bool clusters = !own.front().quality.empty();
     lines.push_back({.label = label,
+                     .equals = {},
                      .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes),
                      .colour = colour,
                      .block = 2 * lines.size(),
                      .clusters = clusters,
                      .width = i == 0 ? kFirstLineWidth : kLineWidth,
-                     .random = experiment.policies[i].name == kRandom,
+                     .may_leave = experiment.policies[i].name == kRandom,
                      .end = band.back().mean,
                      .most = top_of(band)});
     data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
   }
+  let_some_leave(lines);
   return draw(folder, name, data, script(lines, experiment.options, name, of));
 }
 

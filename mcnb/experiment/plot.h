@@ -16,9 +16,10 @@ struct PlotFiles {
 
 // Draws the regret curves (mean over the seeds, with bands of one standard deviation) and, where
 // policies cluster, how good their clusters were, into <folder>/<name>.png and .svg, by gnuplot.
-// The line of the first policy is wider; the y axis ends above the worst policy that is not
-// `random`, whose line may leave the frame and then has its end in the legend. Policies without
-// results are left out, and change nothing about the looks of the others; at least one has results.
+// The line of the first policy is wider. `random`, and a few others that lie far above the rest,
+// may leave the frame, and then have their ends in the legend. Policies with equal curves share a
+// line. Policies without results are left out, and change nothing about the looks of the others; at
+// least one has results.
 // Its script and data stay beside them, as .gp and .dat, for those who want to change the picture.
 // Throws Error (kSystem) where gnuplot is missing or fails.
 PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& experiment,

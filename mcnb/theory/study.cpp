@@ -248,7 +248,7 @@ void draw_kernel_plot(const std::filesystem::path& folder, const TheoryStudy& st
               fmt::format(
                   "plot 'kernel.dat' with linespoints linewidth 2.5 pointtype 7 linecolor rgb "
                   "'#0072B2' title 'measured', {} * sqrt({} / x) with lines dashtype (10,5) "
-                  "linecolor rgb '#D55E00' linewidth 2 title '1/sqrt(m)'\nunset output\n",
+                  "linecolor rgb '#D55E00' linewidth 2 title 'c/sqrt(m)'\nunset output\n",
                   first.relative, static_cast<double>(first.width));
   }
   write_text_file(folder / "kernel.gp", script);

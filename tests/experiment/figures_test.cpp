@@ -312,5 +312,43 @@ TEST(Figures, RandomPlayLeavesTheFrameOfRegretCurves) {
   EXPECT_NE(whole.find("set yrange [0:*]"), std::string::npos);
 }
 
+std::string regret_script(const Regrets& regrets) {
+  const TemporaryFolder folder;
+  const Plan plan = small_plan({"mcnb", "club", "cofiba", "locb", "sclub"});
+  make_section(folder.path(), plan, results_of_runs(plan, regrets));
+  return file_contents(folder / "regret-synthetic.gp");
+}
+
+TEST(Figures, OneLineFarAboveFourOthersLeavesTheFrame) {
+  Regrets regrets{{"mcnb", {10, 20, 30}},
+                  {"club", {80, 82, 90}},
+                  {"cofiba", {15, 21, 30}},
+                  {"locb", {14, 22, 39}},
+                  {"sclub", {17, 20, 30}}};
+  EXPECT_NE(regret_script(regrets).find("title 'club (84)'"), std::string::npos);
+  std::swap(regrets["club"], regrets["mcnb"]);  // the first stays
+  EXPECT_NE(regret_script(regrets).find("set yrange [0:*]"), std::string::npos);
+  std::swap(regrets["club"], regrets["mcnb"]);
+  regrets["locb"] = {70, 80, 90};  // two of five are not a few
+  EXPECT_NE(regret_script(regrets).find("set yrange [0:*]"), std::string::npos);
+}
+
+TEST(Figures, PoliciesWithEqualCurvesShareALine) {
+  Regrets regrets{{"mcnb", {10, 20, 30}},
+                  {"club", {14, 22, 39}},
+                  {"cofiba", {14, 22, 39}},
+                  {"locb", {14, 22, 38}},
+                  {"sclub", {14, 22, 39}}};
+  const std::string script = regret_script(regrets);
+  EXPECT_NE(script.find("title 'club', NaN with lines linewidth 2.5 linecolor rgb '#D55E00' "
+                        "dashtype solid title 'cofiba = club', NaN"),
+            std::string::npos)
+      << script;
+  EXPECT_NE(script.find("title 'sclub = club'"), std::string::npos);
+  EXPECT_NE(script.find("title 'locb'"), std::string::npos);
+  regrets["sclub"] = {39, 22, 14};  // the same mean, not the same runs
+  EXPECT_NE(regret_script(regrets).find("title 'sclub'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mcnb::figures_test

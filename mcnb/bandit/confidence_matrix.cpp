@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mcnb/bandit/policy_kinds.h"
 #include "mcnb/base/check.h"
 
 namespace mcnb {
@@ -108,7 +109,8 @@ OptionTable<ConfidenceOptions> confidence_option_table() {
               {{"auto", MatrixForm::kAuto},
                {"full", MatrixForm::kFull},
                {"diagonal", MatrixForm::kDiagonal}},
-              "how Z is kept; auto: full up to 3,500 parameters");
+              "how Z is kept; auto: full up to 3,500 parameters")
+      .yes_no("nonnegative", &Options::nonnegative, kNonnegativeHelp);
   return table;
 }
 

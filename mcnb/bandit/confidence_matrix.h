@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,11 +18,14 @@ namespace mcnb {
 
 enum class MatrixForm { kAuto, kFull, kDiagonal };
 
-// What every policy with a confidence matrix may choose of it.
+// What every policy with a confidence matrix may choose of its bounds.
 struct ConfidenceOptions {
   double alpha = 0.1;
   double lambda = 1.0;
   MatrixForm matrix = MatrixForm::kAuto;
+  bool nonnegative = false;  // an estimate counts as zero where it is less
+
+  double counted(double estimate) const { return nonnegative ? std::max(0.0, estimate) : estimate; }
 };
 OptionTable<ConfidenceOptions> confidence_option_table();
 

@@ -78,8 +78,7 @@ const OptionTable<McnbOptions>& table() {
     t.number("eta_1", &O::eta_1, {0, 1000, true}, "learning rate of the user-learners");
     t.number("eta_2", &O::eta_2, {0, 1000, true}, "learning rate of the meta-learner");
     t.number("exploration", &O::exploration, {0, kMany}, "factor of the bonus");
-    t.yes_no("nonnegative", &O::nonnegative,
-             "whether an estimate below zero counts as zero, as where no reward is below");
+    t.yes_no("nonnegative", &O::nonnegative, kNonnegativeHelp);
     t.count("width", &O::width, {1, NetworkShape::kMaxWidth}, "hidden units, m");
     t.count("depth", &O::depth, {2, NetworkShape::kMaxDepth}, "weight matrices, L");
     t.choice<Initialisation>(

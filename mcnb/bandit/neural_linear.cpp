@@ -22,12 +22,14 @@ constexpr std::size_t kMostIdleStates = 64;     // of groups that nothing has be
 struct NeuralLinearOptions {
   ClubOptions clustering;
   NeuralOptions neural;
+  bool nonnegative = false;  // an estimate counts as zero where it is less
 };
 
 OptionTable<NeuralLinearOptions> option_table() {
   OptionTable<NeuralLinearOptions> table;
   table.part(&NeuralLinearOptions::clustering, club_option_table())
-      .part(&NeuralLinearOptions::neural, neural_option_table());
+      .part(&NeuralLinearOptions::neural, neural_option_table())
+      .yes_no("nonnegative", &NeuralLinearOptions::nonnegative, kNonnegativeHelp);
   return table;
 }
 
@@ -180,9 +182,10 @@ Score NeuralLinear::score(const Round& round, std::size_t place, double scale,
     return fmt::format("round {}, arm {}", index(round.id), place);
   });
   const RidgePrediction said = groups_[graph_->component(arm.user)].state->predict(hidden);
+  const double estimate = options_.nonnegative ? std::max(0.0, said.estimate) : said.estimate;
   const double bonus = scale * said.uncertainty;
-  return {.value = said.estimate + bonus,
-          .estimate = said.estimate,
+  return {.value = estimate + bonus,
+          .estimate = estimate,
           .meta_bonus = bonus,
           .cluster_size = graph_->size(arm.user)};
 }

@@ -177,7 +177,8 @@ class SharedNeuralBandit final : public Policy {
 
   Score make_score(const Round& round, std::uint32_t place, const GradientFactors& gradient,
                    double square) const {
-    Score score{.estimate = gradient.value, .cluster_size = users_.count()};
+    Score score{.estimate = options_.confidence.counted(gradient.value),
+                .cluster_size = users_.count()};
     score.meta_bonus = options_.confidence.alpha * std::sqrt(square) *
                        direction(round.id, round.arms[place].index);
     score.value = score.estimate + score.meta_bonus;

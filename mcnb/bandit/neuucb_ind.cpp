@@ -200,7 +200,7 @@ void NeuUcbInd::score_arms(const Round& round, std::size_t begin, std::size_t en
   learner.matrix.find_squares(threads_, std::span(gradients_).subspan(begin, end - begin),
                               std::span(squares_).subspan(begin, end - begin));
   for (std::size_t i = begin; i < end; ++i) {
-    scores[i].estimate = gradients_[i].value;
+    scores[i].estimate = options_.confidence.counted(gradients_[i].value);
     scores[i].user_bonus = options_.confidence.alpha * std::sqrt(squares_[i]);
     scores[i].value = scores[i].estimate + scores[i].user_bonus;
   }

@@ -7,6 +7,10 @@
 
 namespace mcnb {
 
+// Of an option that several of them have.
+inline constexpr const char* kNonnegativeHelp =
+    "whether an estimate below zero counts as zero, as where no reward is below";
+
 // A policy as people choose it: what it is called, where it comes from, and how it is made.
 struct PolicyKind {
   const char* name;

@@ -275,29 +275,6 @@ TEST(Mcnb, SAndDeltaMatterOnlyWhereArmsHaveDifferentUsers) {
   EXPECT_NE(choices(kBlocks, 0, 0.999), choices(kBlocks, 0, 0.01));
 }
 
-TEST(Mcnb, AnEstimateBelowZeroCountsAsZeroWhereItIsAskedFor) {
-  Own plain(kBlocks);
-  Own floored(kBlocks, with(lively(), [](auto& o) { o.nonnegative = true; }));
-  Session session(kBlocks, Arrival::kAtOnce);
-  session.start(floored.policy);
-  std::size_t below = 0;
-  for (std::uint64_t id = 0; id < 60; ++id) {
-    cases::load(plain.policy, saved(floored.policy));
-    const OwnRound own = cases::draw_round(kBlocks, id);
-    const std::vector<Score> expected = plain.policy.scores(own.round);
-    const std::vector<Score> found = floored.policy.scores(own.round);
-    for (std::size_t i = 0; i < kBlocks.arms; ++i) {
-      below += expected[i].estimate < 0.0 ? 1 : 0;
-      ASSERT_EQ(found[i].estimate, std::max(expected[i].estimate, 0.0));
-      ASSERT_EQ(found[i].value,
-                found[i].estimate + expected[i].meta_bonus + expected[i].user_bonus);
-    }
-    const ArmIndex choice = floored.policy.choose(own.round);
-    floored.policy.learn(own.round.id, own.arm(choice), own.rewards[index(choice)] - 0.5F);
-  }
-  EXPECT_GT(below, 20U);
-}
-
 TEST(Mcnb, KeepsTheArmsWithTheHighestPlainEstimates) {
   const World world{.features = 4, .arms = 12, .users = 6};
   Own all(world);

@@ -413,5 +413,37 @@ TEST(PolicyFiles, ThatAreDamagedOrMissingAreRefused) {
   expect_error(ErrorKind::kCorrupt, path, [&] { load_policy_file(path, spec, setup); });
 }
 
+// Rewards here are below zero half of the time, so that estimates are too.
+TEST(Policies, AnEstimateBelowZeroCountsAsZeroWhereItIsAskedFor) {
+  for (const std::string text :
+       {"mcnb:width=10", "mcnb:width=10:preset=experiments", "neuau:width=10:train_steps=40",
+        "neural-linear:width=10:train_steps=40", "neuralts:width=10:train_steps=40",
+        "neuucb-ind:width=10:train_steps=40", "neuucb-one:width=10:train_steps=40"}) {
+    for (const World& world : every_world()) {
+      SCOPED_TRACE(text + (world.blocks ? ", blocks" : ", dense"));
+      ThreadPool threads(1);
+      const std::unique_ptr<Policy> plain = make(text, world, threads);
+      const std::unique_ptr<Policy> floored = make(text + ":nonnegative=yes", world, threads);
+      std::size_t below = 0;
+      for (std::uint64_t id = 0; id < 60; ++id) {
+        cases::load(*plain, cases::saved(*floored));
+        const OwnRound own = cases::draw_round(world, id);
+        const std::vector<Score> expected = plain->scores(own.round);
+        const std::vector<Score> found = floored->scores(own.round);
+        for (std::size_t i = 0; i < world.arms; ++i) {
+          below += expected[i].estimate < 0.0 ? 1 : 0;
+          ASSERT_EQ(found[i].estimate, std::max(expected[i].estimate, 0.0));
+          ASSERT_EQ(found[i].value,
+                    found[i].estimate + expected[i].meta_bonus + expected[i].user_bonus);
+        }
+        const ArmIndex choice = floored->choose(own.round);
+        ASSERT_EQ(index(choice), index(highest(found)));
+        floored->learn(own.round.id, own.arm(choice), own.rewards[index(choice)] - 0.5F);
+      }
+      EXPECT_GT(below, 10U);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mcnb::policies_test

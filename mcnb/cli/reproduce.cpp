@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -128,7 +129,8 @@ std::string without_folders(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ' ');) {
     const std::size_t slash = word.find_last_of('/');
-    const bool is_address = word.find("://") != std::string::npos;
+    const bool is_address = word.find("://") != std::string::npos ||
+                            word.find_first_not_of("0123456789/") == std::string::npos;  // a shard
     const std::size_t equals = word.find('=');
     if (slash != std::string::npos && !is_address && word != "/") {
       const std::string head = equals < slash ? word.substr(0, equals + 1) : "";
@@ -146,6 +148,12 @@ struct Made {
   double seconds;
 };
 
+// "plan NAME a=1 b=2" -> "a=1 b=2".
+std::string settings_in(const std::string& key) {
+  const std::size_t space = key.find(' ', std::string("plan ").size());
+  return space == std::string::npos ? "" : key.substr(space + 1);
+}
+
 MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
   MadeBy facts{
       {"made", date()},
@@ -156,7 +164,7 @@ MadeBy made_by(const std::string& command, const std::vector<Made>& all, const C
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
   for (const auto& [plan, by, seconds] : all) {
     facts.emplace_back(
-        plan.name,
+        fmt::format("{} {}", plan.name, settings_in(key_of(plan))),
         fmt::format("{} rounds, seeds {} to {}{}{}{}", plan.options.rounds, plan.options.first_seed,
                     plan.options.first_seed + plan.options.seeds - 1,
                     seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
@@ -165,8 +173,9 @@ MadeBy made_by(const std::string& command, const std::vector<Made>& all, const C
   return facts;
 }
 
-// Environments whose data is not here are left out, and named.
+// Environments whose data is not here are left out, and named; not where a report has runs of them.
 std::vector<Study> playable(const Plan& plan, const std::shared_ptr<DataSource>& data,
+                            const CellStore& store, bool stored_only,
                             std::vector<std::string>& notes) {
   std::vector<Study> all;
   Plan one = plan;
@@ -175,7 +184,9 @@ std::vector<Study> playable(const Plan& plan, const std::shared_ptr<DataSource>&
     try {
       std::vector<Study> studies = studies_of(one, data);
       for (const Study& study : studies) {
-        source_text(study.experiment.environment);
+        if (!stored_only || !store.has_any_of(study.experiment.environment.name)) {
+          source_text(study.experiment.environment);
+        }
       }
       all.insert(all.end(), studies.begin(), studies.end());
     } catch (const Error& error) {
@@ -205,11 +216,14 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
     return breakdown_section(folder, plan, flags.stored_only, store);
   }
   std::vector<std::string> notes;
-  std::vector<Study> studies = playable(plan, data, notes);
+  std::vector<Study> studies = playable(plan, data, store, flags.stored_only, notes);
   if (studies.empty()) {
     notes.push_back("the data of no environment is here");
     ++outcome.without_data;
-    return {.name = plan.name, .title = plan.title, .notes = notes};
+    return {.name = plan.name,
+            .title = plan.title,
+            .settings = settings_in(key_of(plan)),
+            .notes = notes};
   }
   if (const OptionValues settings = read_settings(flags.settings);
       plan.axis && plan.axis->of_environment && settings.contains(plan.axis->option)) {
@@ -246,6 +260,16 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
     throw CLI::RuntimeError(kInterrupted);
   }
   Section section = make_section(folder, plan, results);
+  section.settings = settings_in(key_of(plan));
+  if (results.programs.size() > 1 ||
+      (results.programs.size() == 1 && results.programs.begin()->first != this_program())) {
+    std::string whose;
+    for (const auto& [program, count] : results.programs) {
+      whose += fmt::format("{}{} of build {}{}", whose.empty() ? "" : ", ", count, program,
+                           program == this_program() ? ", this one" : "");
+    }
+    notes.push_back("runs: " + whose);
+  }
   section.notes.insert(section.notes.end(), notes.begin(), notes.end());
   for (NamedTable& table : section.tables) {
     table.caption = without_folders(table.caption);
@@ -285,6 +309,11 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
   Outcome ignored;
   RunControl control;
   const auto write_page = [&] {
+    if (std::ranges::all_of(page.sections, [](const Section& section) {
+          return section.tables.empty() && section.pictures.empty();
+        })) {
+      return;  // an earlier page may have something to show
+    }
     write_text_file(path, html_page("mcnb: results", page.sections, output,
                                     made_by(flags.command, page.made, store)));
   };
@@ -338,6 +367,9 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
 }
 
 void reproduce(const ReproduceFlags& flags) {
+  if (!flags.shard.empty()) {
+    parse_shard(flags.shard);  // before anything is made
+  }
   const std::vector<Request> requests = requests_of(flags);
   const CellStore store(fs::path(flags.output) / kResultsFile, this_program());
   reproduce(flags, requests, store);
@@ -429,6 +461,11 @@ void add_results(CLI::App& app) {
       ->required();
   merge->add_option("FROM", *files, "Files whose runs it gets")->required();
   merge->callback([first, files] {
+    for (const std::string& from : *files) {
+      if (!fs::exists(from)) {  // before INTO is made
+        throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", from));
+      }
+    }
     const CellStore into(*first, this_program());
     for (const std::string& from : *files) {
       fmt::print("{}: {} runs added\n", from, into.merge(from));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -18,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Before the key of a plan, for the text of its file.
+constexpr const char* kPlanText = "text of ";
 // Before the command in what is kept of a request.
 constexpr const char* kCommand = "$ ";
 
@@ -32,6 +35,22 @@ std::vector<std::string> split(const std::string& text) {
     }
   }
   return parts;
+}
+
+// What is listed; or what of the old list it names, with whatever options.
+std::vector<std::string> listed(const std::string& text, const std::vector<std::string>& old,
+                                bool select) {
+  const std::vector<std::string> names = split(text);
+  if (!select) {
+    return names;
+  }
+  std::vector<std::string> chosen;
+  std::ranges::copy_if(old, std::back_inserter(chosen), [&](const std::string& entry) {
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return entry == name || entry.starts_with(name + ":");
+    });
+  });
+  return chosen;
 }
 
 // Where plans are: those of the current folder come before the ones that came with the program.
@@ -53,7 +72,8 @@ std::string text_of(const Request& request) {
   std::string text;
   for (const std::string& line :
        {request.name, flags.environments, flags.policies, flags.rounds, flags.seeds,
-        flags.first_seed, std::string(flags.tune ? "tune" : "")}) {
+        flags.first_seed,
+        std::string(flags.tune ? "tune" : "") + std::string(flags.select ? " select" : "")}) {
     text += line + "\n";
   }
   for (const std::string& setting : flags.settings) {
@@ -71,7 +91,8 @@ Request read_request(const std::string& text) {
                              &flags.seeds, &flags.first_seed, &tuned}) {
     std::getline(lines, *field);
   }
-  flags.tune = !tuned.empty();
+  flags.tune = tuned.starts_with("tune");
+  flags.select = tuned.ends_with(" select");
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(kCommand)) {
       flags.command = line.substr(std::string(kCommand).size());
@@ -86,7 +107,8 @@ Request read_request(const std::string& text) {
 
 Plan plan_of(const Request& request) {
   const ReproduceFlags& flags = request.flags;
-  Plan plan = read_plan(find_plan(request.name, plan_folders()));
+  Plan plan = request.text.empty() ? read_plan(find_plan(request.name, plan_folders()))
+                                   : read_plan(fs::path(request.name), request.text);
   if (!flags.jobs.empty()) {
     plan.options.threads = parse_count("jobs", {0, 1024}, flags.jobs);
   }
@@ -98,10 +120,13 @@ Plan plan_of(const Request& request) {
     }
   }
   if (!flags.environments.empty()) {
-    plan.environments = split(flags.environments);
+    plan.environments = listed(flags.environments, plan.environments, flags.select);
   }
   if (!flags.policies.empty()) {
-    plan.policies = split(flags.policies);
+    plan.policies = listed(flags.policies, plan.policies, flags.select);
+  }
+  if (!flags.select) {
+    check_lists(plan);
   }
   for (const auto& [option, value] : read_settings(flags.settings)) {
     plan.settings[option] = value;
@@ -127,29 +152,50 @@ std::string key_of(const Plan& plan) {
 std::vector<Request> requests_of(const ReproduceFlags& flags) {
   std::vector<Request> requests;
   std::set<std::string> keys;
-  for (const std::string& name :
-       flags.names == std::vector<std::string>{"all"} ? kPaper : flags.names) {
-    requests.push_back({name, flags});
+  const bool all = flags.names == std::vector<std::string>{"all"};
+  for (const std::string& name : all ? kPaper : flags.names) {
+    Request request{name, flags};
+    request.flags.select = all;
+    if (all) {
+      const Plan plan = plan_of(request);
+      if (plan.environments.empty() || plan.policies.empty()) {
+        fmt::print(stderr, "{} is left out: it has none of these {}\n", name,
+                   plan.environments.empty() ? "data sets" : "policies");
+        continue;
+      }
+    }
+    requests.push_back(std::move(request));
     if (!keys.insert(key_of(plan_of(requests.back()))).second) {
       refuse_option("NAME", "plans of different names", name);
     }
+  }
+  if (requests.empty()) {
+    refuse_option(flags.environments.empty() ? "policies" : "datasets",
+                  "one that a plan of the paper has",
+                  flags.environments.empty() ? flags.policies : flags.environments);
   }
   return requests;
 }
 
 void remember(const CellStore& store, const Request& request) {
-  store.keep_text(key_of(plan_of(request)),
-                  text_of(request) + kCommand + request.flags.command + "\n");
+  const Plan plan = plan_of(request);
+  const std::string key = key_of(plan);
+  store.keep_text(key, text_of(request) + kCommand + request.flags.command + "\n");
+  store.keep_text(kPlanText + key, plan.text);
 }
 
 std::vector<Request> remembered_requests(const CellStore& store, const ReproduceFlags& flags) {
   std::vector<Request> requests;
   std::map<std::string, std::size_t> places;  // by key
-  for (const auto& [name, text] : store.kept_texts()) {
+  const std::map<std::string, std::string> texts = store.kept_texts();
+  for (const auto& [name, text] : texts) {
     if (!name.starts_with("plan ")) {
       continue;
     }
     Request request = read_request(text);
+    if (const auto plan = texts.find(kPlanText + name); plan != texts.end()) {
+      request.text = plan->second;
+    }
     request.flags.stored_only = true;
     request.flags.output = flags.output;
     request.flags.data = flags.data;
@@ -199,7 +245,9 @@ std::vector<Request> reported_requests(const ReproduceFlags& flags, const CellSt
   std::vector<Request> requests = remembered_requests(store, flags);
   if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {
     std::erase_if(requests, [&](const Request& request) {
-      return std::ranges::count(flags.names, request.name) == 0;
+      return std::ranges::none_of(flags.names, [&](const std::string& name) {
+        return name == request.name || fs::path(name).stem() == fs::path(request.name).stem();
+      });
     });
   }
   if (requests.empty()) {

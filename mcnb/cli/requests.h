@@ -23,6 +23,7 @@ struct ReproduceFlags {
   bool tune = false;
   bool fresh = false;
   bool stored_only = false;
+  bool select = false;  // environments and policies are chosen from the plan's, not put there
   std::string command;
 };
 
@@ -30,10 +31,12 @@ struct ReproduceFlags {
 struct Request {
   std::string name;
   ReproduceFlags flags;
+  std::string text = {};  // of the plan's file when it was run; empty: read it
 };
 
-// All that the flags ask for. Throws Error (kUsage) where two of them would be the same place of
-// the page.
+// All that the flags ask for. Of `all`, those plans that have one of the environments and of the
+// policies that are given. Throws Error (kUsage) where two of them would be the same place of the
+// page, and where none is left.
 std::vector<Request> requests_of(const ReproduceFlags& flags);
 
 // Throws Error as read_plan does, or for flags out of range.

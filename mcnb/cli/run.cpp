@@ -33,6 +33,7 @@ Experiment read_experiment(const RunFlags& flags) {
       .environment = read_environment(flags.environment, flags.settings, flags.data),
       .policies = parse_policies(flags.policies),
       .options = {}};
+  experiment.policies = fitted_to(experiment.environment, std::move(experiment.policies));
   set_from_flags(experiment_option_table(), flags.values, experiment.options);
   // Finds contradictions before anything is run.
   experiment.description =

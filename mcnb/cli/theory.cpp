@@ -25,7 +25,8 @@ void run_theory(const TheoryFlags& flags) {
   set_from_flags(theory_option_table(), flags.values, options);
   const EnvironmentSpec environment =
       read_environment(flags.environment, flags.settings, flags.data);
-  const TheoryStudy study = study_theory(environment, parse_policy(flags.policy), options);
+  const TheoryStudy study = study_theory(
+      environment, fitted_to(environment, {parse_policy(flags.policy)}).front(), options);
   const Table facts = theory_table(study);
   const Table kernel = kernel_table(study);
   fmt::print("{}\n{}\n", facts.aligned(), kernel.aligned());

@@ -31,6 +31,7 @@ struct Entry {
   // The files it is made of, where it is made of files.
   std::function<std::vector<fs::path>(const EnvironmentSpec&)> files;
   std::function<std::unique_ptr<Environment>(const EnvironmentSpec&, std::uint64_t seed)> make;
+  bool classifies = false;
 };
 
 template <class Options>
@@ -108,7 +109,8 @@ Entry classification(const std::string& name, const std::string& help,
           [&table, sets](const EnvironmentSpec& spec, std::uint64_t seed) {
             return make_classification_world(source_of(spec), sets(spec),
                                              read_options(table, spec.options), seed);
-          }};
+          },
+      .classifies = true};
 }
 
 Entry recommendation(const DataSet& set) {
@@ -276,6 +278,7 @@ const std::vector<Entry>& entries() {
         own_ratings_table(), make_own_ratings));
     made.push_back(own_data("samples", "your own labelled samples: a CSV of numbers, or .npy",
                             own_samples_table(), make_own_samples));
+    made.back().classifies = true;
     return made;
   }();
   return all;
@@ -305,6 +308,8 @@ std::vector<EnvironmentHelp> environment_help() {
 OptionValues all_options(const EnvironmentSpec& spec) {
   return find_entry(spec.name).all_options(spec.options);
 }
+
+bool is_classification(const EnvironmentSpec& spec) { return find_entry(spec.name).classifies; }
 
 std::unique_ptr<Environment> make_environment(const EnvironmentSpec& spec, std::uint64_t seed) {
   return find_entry(spec.name).make(spec, seed);

@@ -28,6 +28,9 @@ std::vector<EnvironmentHelp> environment_help();
 // environment or option, and for a value out of its range.
 OptionValues all_options(const EnvironmentSpec& spec);
 
+// Whether its arms are classes of labelled samples. Throws Error (kUsage) for an unknown one.
+bool is_classification(const EnvironmentSpec& spec);
+
 // What identifies the files behind an environment of a data set, so that results made from others
 // are told apart wherever the files lie: names and checksums, of a folder those of the names and
 // sizes below it. Empty for the synthetic world. Throws Error (kInput) where files are missing.

@@ -5,7 +5,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/experiment/contestants.h"
-#include "mcnb/experiment/figures.h"
+#include "mcnb/experiment/plan_run.h"
 
 namespace mcnb {
 namespace {
@@ -60,19 +60,20 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return products / std::sqrt(squares_a * squares_b);
 }
 
-std::vector<OrderOfArms> compare_orders(const Experiment& experiment, const std::string& policy,
-                                        const Axis& axis, std::uint64_t stride) {
-  check(!axis.of_environment && stride > 0, "the axis is an option of the policy");
+std::vector<OrderOfArms> compare_orders(const Experiment& experiment,
+                                        const std::vector<PolicySpec>& specs,
+                                        const std::vector<std::string>& values,
+                                        std::uint64_t stride, const RunControl& control) {
+  check(stride > 0 && !specs.empty() && specs.size() == values.size(), "a policy for each value");
   const std::unique_ptr<Environment> environment =
       make_environment(experiment.environment, experiment.options.first_seed);
   ThreadPool alone(1);
   const PolicySetup setup = setup_for(*environment, experiment.options.first_seed, alone);
   std::vector<std::unique_ptr<Policy>> policies;
   std::vector<OrderOfArms> orders;
-  for (const std::string& value : axis.values) {
-    const std::string text = with_values({policy}, {false, axis.option, {value}}).front();
-    policies.push_back(make_policy(parse_policy(text), setup));
-    orders.push_back({value});
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    policies.push_back(make_policy(specs[i], setup));
+    orders.push_back({values[i]});
   }
   Policy& playing = *policies.front();
   double compared = 0.0;
@@ -80,6 +81,9 @@ std::vector<OrderOfArms> compare_orders(const Experiment& experiment, const std:
     playing.start(datum.user, datum.sample);
   }
   for (std::uint64_t t = 1; t <= experiment.options.rounds; ++t) {
+    if (control.stop) {
+      return {};
+    }
     const Round& round = environment->next_round();
     if (t % stride == 0) {
       std::stringstream state;

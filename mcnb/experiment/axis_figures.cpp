@@ -16,8 +16,9 @@ double users_in(const Shown& shown) {
 
 class AxisFigures {
  public:
-  AxisFigures(const Plan& plan, const std::vector<Shown>& shown, SectionWriter& writer)
-      : plan_(plan), shown_(shown), writer_(writer) {}
+  AxisFigures(const Plan& plan, const std::vector<Shown>& shown,
+              const std::vector<OrderOfArms>& order, SectionWriter& writer)
+      : plan_(plan), shown_(shown), order_(order), writer_(writer) {}
 
   void make() {
     std::vector<std::string> drawn;
@@ -27,7 +28,7 @@ class AxisFigures {
         axis_figure(shown);
       }
     }
-    if (plan_.order_of_arms) {
+    if (!order_.empty() && !shown_.empty()) {
       order_table();
     }
   }
@@ -193,44 +194,39 @@ class AxisFigures {
   }
 
   void order_table() {
-    constexpr std::uint64_t kStride = 20;
-    constexpr std::uint64_t kMostRounds = 2'000;
-    if (plan_.axis->of_environment || shown_.empty()) {
-      return;
-    }
     const Shown& shown = shown_.front();
     Table people({plan_.axis->option, "rank correlation", "same choice"});
     Table machines({"environment", "settings", "rounds", "option", "value", "rank_correlation",
                     "same_choice"});
-    Experiment experiment = shown.study->experiment;
-    experiment.options.rounds = std::min(experiment.options.rounds, kMostRounds);
-    for (const OrderOfArms& order :
-         compare_orders(experiment, plan_.policies.front(), *plan_.axis, kStride)) {
+    const std::uint64_t rounds = std::min(plan_.options.rounds, kOrderRounds);
+    for (const OrderOfArms& order : order_) {
       people.add_row({order.value, fmt::format("{:.4f}", order.correlation),
                       fmt::format("{:.1f} %", 100.0 * order.same_choice)});
-      machines.add_row({shown.name, shown.settings, std::to_string(experiment.options.rounds),
-                        plan_.axis->option, order.value, number_text(order.correlation),
+      machines.add_row({shown.name, shown.settings, std::to_string(rounds), plan_.axis->option,
+                        order.value, number_text(order.correlation),
                         number_text(order.same_choice)});
     }
     writer_.add_table(
         shown.file_of("order"),
         fmt::format("{}: how far the order of the arms changes with {}: the same states and "
-                    "rounds (every {}th of the first {} with {} = {}), Spearman's correlation with "
-                    "the order at {}",
-                    shown.label, plan_.axis->option, kStride, experiment.options.rounds,
+                    "rounds (seed {}, every {}th of the first {} with {} = {}), Spearman's "
+                    "correlation with the order at {}",
+                    shown.label, plan_.axis->option, plan_.options.first_seed, kOrderStride, rounds,
                     plan_.axis->option, plan_.axis->values.front(), plan_.axis->values.front()),
         std::move(people), machines);
   }
 
   const Plan& plan_;
   const std::vector<Shown>& shown_;
+  const std::vector<OrderOfArms>& order_;
   SectionWriter& writer_;
 };
 
 }  // namespace
 
-void axis_figures(const Plan& plan, const std::vector<Shown>& shown, SectionWriter& writer) {
-  AxisFigures(plan, shown, writer).make();
+void axis_figures(const Plan& plan, const std::vector<Shown>& shown,
+                  const std::vector<OrderOfArms>& order, SectionWriter& writer) {
+  AxisFigures(plan, shown, order, writer).make();
 }
 
 }  // namespace mcnb

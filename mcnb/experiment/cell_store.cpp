@@ -67,20 +67,48 @@ CellResult from_json(const Json& json) {
   return result;
 }
 
+// What is played, whatever the program and the data.
+Json description(const Cell& cell) {
+  return {{"format", kFormat},
+          {"environment", cell.environment.name},
+          {"environment_options", all_options(cell.environment)},
+          {"policy", cell.policy.name},
+          {"policy_options",
+           cell.policy.name == kOracle ? OptionValues() : resolved_options(cell.policy)},
+          {"seed", cell.seed},
+          {"rounds", cell.rounds}};
+}
+
+// What is played, without the options that are as always: programs that do not know all of today's
+// played with these.
+Json unusual(Json what) {
+  what.erase("program");
+  what.erase("environment_sources");
+  const auto strip = [&](const char* field, const OptionValues& standard) {
+    for (const auto& [name, value] : standard) {
+      Json& options = what[field];
+      if (const auto found = options.find(name); found != options.end() && *found == value) {
+        options.erase(found);
+      }
+    }
+  };
+  try {
+    strip("environment_options", all_options({.name = what["environment"], .options = {}}));
+    if (what["policy"] != kOracle) {
+      strip("policy_options", resolved_options({.name = what["policy"]}));
+    }
+  } catch (const Error&) {  // a policy or environment that is no more: nobody asks for it
+  }
+  return what;
+}
+
 }  // namespace
 
 std::string cell_key(const Cell& cell, const std::string& program) {
-  return Json{{"format", kFormat},
-              {"program", program},
-              {"environment", cell.environment.name},
-              {"environment_options", all_options(cell.environment)},
-              {"environment_sources", source_text(cell.environment)},
-              {"policy", cell.policy.name},
-              {"policy_options",
-               cell.policy.name == kOracle ? OptionValues() : resolved_options(cell.policy)},
-              {"seed", cell.seed},
-              {"rounds", cell.rounds}}
-      .dump();
+  Json key = description(cell);
+  key["program"] = program;
+  key["environment_sources"] = source_text(cell.environment);
+  return key.dump();
 }
 
 std::string result_to_json(const CellResult& result) { return to_json(result).dump(); }
@@ -104,7 +132,6 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
                 fmt::format("{}: cannot write: {}", path.string(), failed.message()));
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
-  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
   const std::int64_t kind = database_->number("PRAGMA application_id");
   if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
     database_->run(
@@ -117,6 +144,7 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: expected results of mcnb, found another database", path.string()));
   }
+  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
   // A file that can only be read fails here, not after the first cell.
   database_->run(
       "CREATE TABLE IF NOT EXISTS texts(name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;"
@@ -125,7 +153,10 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
 
 // A result, or a failure, as it is kept.
 std::optional<std::string> CellStore::find_text(const Cell& cell) const {
-  const std::string key = cell_key(cell, program_);
+  return text_at(cell_key(cell, program_));
+}
+
+std::optional<std::string> CellStore::text_at(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   Statement statement(*database_, "SELECT result FROM cells WHERE key = ?1");
   if (!statement.bind(1, std::string_view(key)).next()) {
@@ -145,6 +176,60 @@ void CellStore::save_text(const Cell& cell, const std::string& text) const {
       .bind(5, static_cast<std::int64_t>(cell.rounds))
       .bind(6, std::string_view(text))
       .finish();
+  knows_places_ = false;
+}
+
+std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
+  const std::lock_guard lock(mutex_);
+  if (!knows_places_) {
+    places_.clear();
+    std::map<std::string, std::size_t> cells;  // by program
+    std::vector<std::pair<std::string, Place>> all;
+    Statement statement(*database_, "SELECT key FROM cells");
+    while (statement.next()) {
+      const std::string key(statement.bytes(0));
+      Json what = Json::parse(key);
+      const std::string program = what["program"];
+      ++cells[program];
+      all.push_back({unusual(std::move(what)).dump(), {program, key}});
+    }
+    for (auto& [what, place] : all) {
+      const auto [found, is_new] = places_.emplace(what, place);
+      const bool is_better =
+          place.program == program_ || (found->second.program != program_ &&
+                                        cells[place.program] > cells[found->second.program]);
+      if (!is_new && is_better) {
+        found->second = std::move(place);
+      }
+    }
+    knows_places_ = true;
+  }
+  const auto found = places_.find(unusual(description(cell)).dump());
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<CellStore::Reported> CellStore::find_any(const Cell& cell) const {
+  const std::optional<Place> place = find_place(cell);
+  const std::optional<std::string> text = place ? text_at(place->key) : std::nullopt;
+  if (!text || text->starts_with(kFailed)) {
+    return std::nullopt;
+  }
+  Reported found{result_from_json(*text), place->program};
+  found.result.policy = cell.policy.label;
+  return found;
+}
+
+std::optional<std::string> CellStore::find_any_failure(const Cell& cell) const {
+  const std::optional<Place> place = find_place(cell);
+  const std::optional<std::string> text = place ? text_at(place->key) : std::nullopt;
+  return text && text->starts_with(kFailed) ? std::optional(text->substr(kFailed.size()))
+                                            : std::nullopt;
+}
+
+bool CellStore::has_any_of(const std::string& environment) const {
+  const std::lock_guard lock(mutex_);
+  Statement statement(*database_, "SELECT 1 FROM cells WHERE environment = ?1 LIMIT 1");
+  return statement.bind(1, std::string_view(environment)).next();
 }
 
 std::optional<CellResult> CellStore::find(const Cell& cell) const {
@@ -213,6 +298,7 @@ std::size_t CellStore::merge(const std::filesystem::path& other) const {
       "INSERT OR IGNORE INTO cells SELECT * FROM other.cells;"
       "INSERT OR IGNORE INTO texts SELECT * FROM other.texts");
   database_->run("DETACH other");
+  knows_places_ = false;
   return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "mcnb/data/sqlite.h"
 #include "mcnb/experiment/runner.h"
@@ -37,6 +38,18 @@ class CellStore {
   // Either the whole result is on disk afterwards or nothing. Throws Error (kSystem).
   void save(const Cell& cell, const CellResult& result) const;
 
+  // The result of this cell by whatever program and data, for reports of what has been run: this
+  // program's where it has one, else that of the program with the most cells of the file. Says
+  // which. The data need not be there.
+  struct Reported {
+    CellResult result;
+    std::string program;
+  };
+  std::optional<Reported> find_any(const Cell& cell) const;
+  std::optional<std::string> find_any_failure(const Cell& cell) const;
+  // Whether there is a cell of an environment of that name.
+  bool has_any_of(const std::string& environment) const;
+
   // Why exactly this cell, played by this program, could not be played to its end.
   std::optional<std::string> find_failure(const Cell& cell) const;
   void save_failure(const Cell& cell, const std::string& why) const;
@@ -53,15 +66,26 @@ class CellStore {
   std::size_t size() const;
 
   const std::filesystem::path& path() const { return path_; }
+  const std::string& program() const { return program_; }
 
  private:
+  // Where a result is, and whose.
+  struct Place {
+    std::string program;
+    std::string key;
+  };
   std::optional<std::string> find_text(const Cell& cell) const;
+  std::optional<std::string> text_at(const std::string& key) const;
+  std::optional<Place> find_place(const Cell& cell) const;
   void save_text(const Cell& cell, const std::string& text) const;
 
   std::filesystem::path path_;
   std::string program_;
   mutable std::mutex mutex_;
   std::unique_ptr<Database> database_;
+  // For find_any, made when first asked for: by what a cell is, without program and data.
+  mutable std::map<std::string, Place> places_;
+  mutable bool knows_places_ = false;
 };
 
 }  // namespace mcnb

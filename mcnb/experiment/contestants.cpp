@@ -71,6 +71,16 @@ std::vector<PolicyHelp> experiment_policy_help() {
   return all;
 }
 
+std::vector<PolicySpec> fitted_to(const EnvironmentSpec& environment,
+                                  std::vector<PolicySpec> policies) {
+  for (PolicySpec& policy : policies) {
+    if (policy.name == "mcnb" && is_classification(environment)) {
+      policy.options.emplace("preset", "default-classification");
+    }
+  }
+  return policies;
+}
+
 std::unique_ptr<Policy> make_experiment_policy(const PolicySpec& spec, const PolicySetup& setup,
                                                const Environment& environment) {
   if (spec.name == kOracle) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mcnb/bandit/policies.h"
-#include "mcnb/environment/environment.h"
+#include "mcnb/environment/environments.h"
 
 namespace mcnb {
 
@@ -18,6 +18,11 @@ inline constexpr const char* kOracle = "oracle";
 std::vector<PolicySpec> parse_policies(const std::string& text);
 
 std::vector<PolicyHelp> experiment_policy_help();
+
+// Policies as they play there: M-CNB without a preset has the one for classification where that is
+// what the environment does. Labels stay.
+std::vector<PolicySpec> fitted_to(const EnvironmentSpec& environment,
+                                  std::vector<PolicySpec> policies);
 
 // The environment must outlive the policy.
 std::unique_ptr<Policy> make_experiment_policy(const PolicySpec& spec, const PolicySetup& setup,

@@ -75,10 +75,19 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
   for (std::size_t i = 0; i < cells.size(); ++i) {
     bool known = false;
     if (!options.fresh || options.stored_only) {
-      results[i] = store.find(cells[i]);
+      if (!options.stored_only) {
+        results[i] = store.find(cells[i]);
+      } else if (std::optional<CellStore::Reported> found = store.find_any(cells[i])) {
+        results[i] = std::move(found->result);
+        if (options.programs != nullptr) {
+          ++(*options.programs)[found->program];
+        }
+      }
       known = results[i].has_value();
       if (!known && options.failures != nullptr) {
-        if (const std::optional<std::string> why = store.find_failure(cells[i])) {
+        if (const std::optional<std::string> why = options.stored_only
+                                                       ? store.find_any_failure(cells[i])
+                                                       : store.find_failure(cells[i])) {
           (*options.failures)[i] = *why;
           known = true;
         }

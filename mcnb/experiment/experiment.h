@@ -55,9 +55,10 @@ using CellFailures = std::map<std::size_t, std::string>;
 struct CellRunOptions {
   std::uint64_t threads = 0;
   bool fresh = false;        // run again what the store has
-  bool stored_only = false;  // run nothing
+  bool stored_only = false;  // run nothing, and take results of whatever program and data
   Shard shard = {};
   CellFailures* failures = nullptr;  // where an Error of kind kInput goes instead of ending all
+  std::map<std::string, std::size_t>* programs = nullptr;  // whose results were taken, how many
 };
 
 // Runs the cells that the store does not have side by side, and saves each as soon as it is

@@ -36,7 +36,7 @@ class SectionMaker {
       }
     }
     if (plan_.figure == Figure::kAxis) {
-      axis_figures(plan_, shown_, writer_);
+      axis_figures(plan_, shown_, results_.order, writer_);
     } else {
       for (const Shown& shown : shown_) {
         plan_.figure == Figure::kRuntime ? runtime_figure(shown) : curves_figure(shown);
@@ -147,6 +147,17 @@ class SectionMaker {
                           draw_plot(writer_.folder(), shown.study->experiment, shown.results, name,
                                     shown.label);
                         });
+    if (shown.summaries.size() < 2 || shown.summary_of(shown.first()) == nullptr) {
+      return;
+    }
+    const std::string other = shown.file_of("difference");
+    writer_.add_picture(
+        other,
+        fmt::format("{}: {}. {}", shown.label, writer_.extent(), about_differences(shown.first())),
+        [&] {
+          draw_differences(writer_.folder(), shown.study->experiment, shown.results, other,
+                           shown.label);
+        });
   }
 
   void runtime_figure(const Shown& shown) {
@@ -173,13 +184,11 @@ class SectionMaker {
                         });
   }
 
-  std::string how_timed() const {
-    const std::uint64_t threads = plan_.options.threads;
-    return fmt::format(
-        "Seconds: of the wall clock, in choosing and learning alone, without the environment's; "
-        "every run has one thread. Runs go side by side unless made with --jobs 1 (this command: "
-        "{}), and then slow each other down: ratios say more than seconds",
-        threads == 0 ? "one for each processor" : std::to_string(threads));
+  static std::string how_timed() {
+    return "Seconds: of the wall clock, in choosing and learning alone, without the environment's; "
+           "every run has one thread. They are those of the machine and the time when each run was "
+           "made; runs side by side, as all are without --jobs 1, slow each other down: ratios say "
+           "more than seconds";
   }
 
   // Published lines "A / B" of this figure: how many times the seconds of B policy A takes.
@@ -346,6 +355,7 @@ class SectionMaker {
                   "steps in tuning"});
     Table machines(
         {"environment", "settings", "at", "policy", "chosen", "points", "mean", "steps"});
+    bool tuned = false;
     for (const ChosenOptions& chosen : results_.chosen) {
       const auto of = std::ranges::find_if(results_.studies, [&](const StudyResults& study) {
         return study.study.environment == chosen.environment && study.study.at == chosen.at;
@@ -354,23 +364,27 @@ class SectionMaker {
         continue;
       }
       const Shown shown = described(of->study);
-      const bool tuned = chosen.points > 0;
+      const bool is_tuned = chosen.points > 0;
+      tuned |= is_tuned;
       people.add_row({name_of(shown), chosen.policy, chosen.chosen,
-                      tuned ? std::to_string(chosen.points) : "-",
-                      tuned ? fmt::format("{:.1f}", chosen.regret) : "-",
-                      tuned ? std::to_string(chosen.steps) : "-"});
+                      is_tuned ? std::to_string(chosen.points) : "-",
+                      is_tuned ? fmt::format("{:.1f}", chosen.regret) : "-",
+                      is_tuned ? std::to_string(chosen.steps) : "-"});
       machines.add_row({shown.name, shown.settings, chosen.at, chosen.policy, chosen.chosen,
-                        tuned ? std::to_string(chosen.points) : "",
-                        tuned ? number_text(chosen.regret) : "",
-                        tuned ? std::to_string(chosen.steps) : ""});
+                        is_tuned ? std::to_string(chosen.points) : "",
+                        is_tuned ? number_text(chosen.regret) : "",
+                        is_tuned ? std::to_string(chosen.steps) : ""});
     }
     writer_.add_table(
         file_of_all("options"),
-        fmt::format("Options that tuning chose ({} rounds, seeds {} to {}, never reported), or "
-                    "that give as many steps as {}",
-                    plan_.tuning.rounds, plan_.tuning.first_seed,
-                    plan_.tuning.first_seed + plan_.tuning.seeds - 1,
-                    plan_.matched_to.empty() ? "another policy takes" : plan_.matched_to),
+        "Policies that were run with more options than their names say" +
+            (plan_.matched_to.empty()
+                 ? ""
+                 : fmt::format("; trainings with as many steps as {} took", plan_.matched_to)) +
+            (!tuned ? ""
+                    : fmt::format("; chosen by tuning ({} rounds, seeds {} to {}, never reported)",
+                                  plan_.tuning.rounds, plan_.tuning.first_seed,
+                                  plan_.tuning.first_seed + plan_.tuning.seeds - 1)),
         std::move(people), machines);
   }
 

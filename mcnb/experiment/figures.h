@@ -24,6 +24,7 @@ struct NamedPicture {
 struct Section {
   std::string name;
   std::string title;
+  std::string settings;  // of all environments, beside the plan's: tells sections apart
   std::vector<std::string> notes;
   std::vector<NamedTable> tables;
   std::vector<NamedPicture> pictures;
@@ -38,21 +39,5 @@ struct Section {
 // note.
 Section make_section(const std::filesystem::path& folder, const Plan& plan,
                      const PlanResults& results);
-
-// How far the order of the arms depends on an option: policies that differ in it look at the same
-// state and the same rounds.
-struct OrderOfArms {
-  std::string value;         // of the option
-  double correlation = 0.0;  // mean of Spearman's rank correlation with the first value's order
-  double same_choice = 0.0;  // share of the rounds with the same choice
-};
-// Plays the policy with the first value of the axis, and at every `stride`-th round asks for the
-// scores of all others in its state. Requires an axis of the policy.
-std::vector<OrderOfArms> compare_orders(const Experiment& experiment, const std::string& policy,
-                                        const Axis& axis, std::uint64_t stride);
-
-// Spearman's rank correlation; equal values share their mean rank. 1 where all values are equal on
-// both sides, 0 where they are on one.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace mcnb

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "mcnb/base/error.h"
+#include "mcnb/experiment/section_writer.h"
 
 namespace mcnb {
 namespace {
@@ -87,6 +88,15 @@ std::string table_html(const NamedTable& table) {
   return out + "</tbody></table></div>\n";
 }
 
+std::string in_brackets(const std::string& settings) {
+  return settings.empty() ? "" : " (" + settings + ")";
+}
+
+// What links to the section name.
+std::string place_of(const Section& section) {
+  return file_name(section.name + (section.settings.empty() ? "" : "-" + section.settings));
+}
+
 }  // namespace
 
 std::string html_page(const std::string& title, const std::vector<Section>& sections,
@@ -97,11 +107,13 @@ std::string html_page(const std::string& title, const std::vector<Section>& sect
       "<title>{}</title><style>{}</style></head><body>\n<h1>{}</h1>\n<nav>",
       escaped(title), kStyle, escaped(title));
   for (const Section& section : sections) {
-    out += fmt::format("<a href=\"#{0}\">{0}</a>", escaped(section.name));
+    out += fmt::format("<a href=\"#{}\">{}</a>", place_of(section),
+                       escaped(section.name + in_brackets(section.settings)));
   }
   out += "<a href=\"#made\">how it was made</a></nav>\n";
   for (const Section& section : sections) {
-    out += fmt::format("<h2 id=\"{}\">{}</h2>\n", escaped(section.name), escaped(section.title));
+    out += fmt::format("<h2 id=\"{}\">{}</h2>\n", place_of(section),
+                       escaped(section.title + in_brackets(section.settings)));
     for (const std::string& note : section.notes) {
       out += "<p class=\"note\">" + escaped(note) + "</p>\n";
     }

@@ -3,369 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
 
-// Only this file of the layer knows of TOML: its header takes long to compile.
-#include <toml++/toml.h>
-
 namespace mcnb {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Reads the fields of one file, and says where it was when something is wrong.
-class PlanReader {
- public:
-  explicit PlanReader(std::string file) : file_(std::move(file)) {}
-
-  [[noreturn]] void refuse(const toml::node& node, const std::string& field,
-                           const std::string& expected) const {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}: expected {}", file_,
-                                               node.source().begin.line, field, expected));
-  }
-
-  // As option tables and lists of policies are written.
-  std::string text(const toml::node& node, const std::string& field) const {
-    if (const auto value = node.value_exact<std::string>()) {
-      return *value;
-    }
-    if (const auto value = node.value_exact<std::int64_t>()) {
-      return std::to_string(*value);
-    }
-    if (const auto value = node.value_exact<double>()) {
-      return number_text(*value);
-    }
-    if (const auto value = node.value_exact<bool>()) {
-      return *value ? "yes" : "no";
-    }
-    refuse(node, field, "a text, a number, true or false");
-  }
-
-  std::vector<std::string> texts(const toml::node& node, const std::string& field) const {
-    const toml::array* array = node.as_array();
-    if (array == nullptr || array->empty()) {
-      refuse(node, field, "a list with at least one entry");
-    }
-    std::vector<std::string> all;
-    for (const toml::node& entry : *array) {
-      all.push_back(text(entry, field));
-    }
-    return all;
-  }
-
-  double number(const toml::node& node, const std::string& field) const {
-    return parse_number(field, {-1e300, 1e300}, text(node, field));
-  }
-
-  bool yes(const toml::node& node, const std::string& field) const {
-    return parse_switch(field, text(node, field));
-  }
-
-  const toml::table& table(const toml::node& node, const std::string& field) const {
-    const toml::table* table = node.as_table();
-    if (table == nullptr) {
-      refuse(node, field, "a table");
-    }
-    return *table;
-  }
-
-  [[noreturn]] void refuse_unknown(const toml::node& node, std::string_view field,
-                                   const std::string& known) const {
-    refuse(node, std::string(field), "one of the fields " + known);
-  }
-
-  Axis axis(const toml::node& node, const std::string& field, bool& log) const {
-    Axis axis;
-    for (const auto& [key, value] : table(node, field)) {
-      if (key == "option") {
-        const std::string name = text(value, "option");
-        const std::size_t dot = name.find('.');
-        const std::string owner = name.substr(0, dot);
-        if (dot == std::string::npos || (owner != "environment" && owner != "policy")) {
-          refuse(value, "option", "environment.NAME or policy.NAME");
-        }
-        axis.of_environment = owner == "environment";
-        axis.option = name.substr(dot + 1);
-      } else if (key == "values") {
-        axis.values = texts(value, "values");
-      } else if (key == "log") {
-        log = yes(value, "log");
-      } else {
-        refuse_unknown(value, key.str(), "option, values, log");
-      }
-    }
-    if (axis.option.empty() || axis.values.empty()) {
-      refuse(node, field, "an option and its values");
-    }
-    return axis;
-  }
-
-  // A table of a grid: policies, and options with their values.
-  Grid grid(const toml::node& node) const {
-    Grid grid;
-    for (const auto& [key, value] : table(node, "grid")) {
-      if (key == "policies") {
-        grid.policies = texts(value, "policies");
-      } else {
-        grid.options.push_back({false, std::string(key.str()), texts(value, std::string(key))});
-      }
-    }
-    if (grid.policies.empty() || grid.options.empty()) {
-      refuse(node, "grid", "policies, and options with their values");
-    }
-    for (const std::string& policy : grid.policies) {
-      for (const Axis& axis : grid.options) {
-        for (const std::string& value : axis.values) {
-          resolved_options(parse_policy(fmt::format("{}:{}={}", policy, axis.option, value)));
-        }
-      }
-    }
-    return grid;
-  }
-
-  TuningPlan tuning(const toml::node& node) const {
-    TuningPlan tuning;
-    for (const auto& [key, value] : table(node, "tune")) {
-      if (key == "rounds") {
-        tuning.rounds = parse_count("tune.rounds", {1, 1e9}, text(value, "rounds"));
-      } else if (key == "seeds") {
-        tuning.seeds = parse_count("tune.seeds", {1, 1e5}, text(value, "seeds"));
-      } else if (key == "first_seed") {
-        tuning.first_seed = parse_count("tune.first_seed", {0, 1e15}, text(value, "first_seed"));
-      } else if (key == "grid" && value.is_array()) {
-        for (const toml::node& entry : *value.as_array()) {
-          tuning.grids.push_back(grid(entry));
-          check_once(entry, tuning.grids);
-        }
-      } else {
-        refuse_unknown(value, key.str(), "rounds, seeds, first_seed, [[tune.grid]]");
-      }
-    }
-    return tuning;
-  }
-
-  // No policy has two grids.
-  void check_once(const toml::node& node, const std::vector<Grid>& grids) const {
-    std::set<std::string> seen;
-    for (const Grid& grid : grids) {
-      for (const std::string& policy : grid.policies) {
-        if (!seen.insert(policy).second) {
-          refuse(node, "policies", fmt::format("one grid for {}", policy));
-        }
-      }
-    }
-  }
-
-  PublishedLine published(const toml::node& node) const {
-    PublishedLine line;
-    for (const auto& [key, value] : table(node, "published")) {
-      if (key == "label") {
-        line.label = text(value, "label");
-      } else if (key == "rounds") {
-        line.rounds = parse_count("rounds", {1, 1e9}, text(value, "rounds"));
-      } else if (key == "at") {
-        line.at = texts(value, "at");
-      } else if (key == "values" && value.is_array()) {
-        for (const toml::node& entry : *value.as_array()) {
-          line.values.push_back(number(entry, "values"));
-        }
-      } else {
-        refuse_unknown(value, key.str(), "label, at, values (a list), rounds");
-      }
-    }
-    if (line.at.size() != line.values.size() || line.values.empty()) {
-      refuse(node, "published", "as many values as places in at, and at least one");
-    }
-    return line;
-  }
-
-  Replacement replacement(const toml::node& node) const {
-    Replacement one;
-    for (const auto& [key, value] : table(node, "replace")) {
-      if (key == "environments") {
-        one.environments = texts(value, "environments");
-        for (const std::string& name : one.environments) {
-          if (!parse_environment(name).options.empty()) {
-            refuse(value, "environments", fmt::format("names without options, not {}", name));
-          }
-          all_options(parse_environment(name));
-        }
-      } else if (key == "policy") {
-        one.policy = text(value, "policy");
-      } else if (key == "by") {
-        one.by = text(value, "by");
-        if (!one.by->empty()) {
-          parse_policy(*one.by);
-        }
-      } else {
-        refuse_unknown(value, key.str(), "environments, policy, by");
-      }
-    }
-    if (one.environments.empty() || one.policy.empty() || !one.by) {
-      refuse(node, "replace", "environments, policy and by (\"\": nothing)");
-    }
-    return one;
-  }
-
-  Figure figure(const toml::node& node) const {
-    const std::string name = text(node, "figure");
-    const std::pair<const char*, Figure> names[] = {{"curves", Figure::kCurves},
-                                                    {"runtime", Figure::kRuntime},
-                                                    {"axis", Figure::kAxis},
-                                                    {"breakdown", Figure::kBreakdown}};
-    for (const auto& [known, figure] : names) {
-      if (name == known) {
-        return figure;
-      }
-    }
-    refuse(node, "figure", "curves | runtime | axis | breakdown");
-  }
-
-  void field(const std::string& key, const toml::node& value, Plan& plan) const {
-    if (key == "title") {
-      plan.title = text(value, key);
-    } else if (key == "figure") {
-      plan.figure = figure(value);
-    } else if (key == "environments") {
-      plan.environments = texts(value, key);
-    } else if (key == "environment") {
-      for (const auto& [name, setting] : table(value, key)) {
-        plan.settings[std::string(name.str())] = text(setting, std::string(name.str()));
-      }
-    } else if (key == "policies") {
-      plan.policies = texts(value, key);
-    } else if (key == "rounds" || key == "seeds" || key == "first_seed" || key == "threads") {
-      experiment_option_table().set(plan.options, key, text(value, key));
-    } else if (key == "axis") {
-      plan.axis = axis(value, key, plan.log_axis);
-    } else if (key == "lines") {
-      bool ignored = false;
-      plan.lines = axis(value, key, ignored);
-    } else if (key == "order_of_arms") {
-      plan.order_of_arms = yes(value, key);
-    } else if (key == "references") {
-      plan.references = texts(value, key);
-    } else if (key == "matched_to") {
-      plan.matched_to = text(value, key);
-    } else if (key == "tune") {
-      plan.tuning = tuning(value);
-    } else if (key == "replace" && value.is_array()) {
-      for (const toml::node& entry : *value.as_array()) {
-        plan.replacements.push_back(replacement(entry));
-      }
-    } else if (key == "published" && value.is_array()) {
-      for (const toml::node& entry : *value.as_array()) {
-        plan.published.push_back(published(entry));
-      }
-    } else {
-      refuse_unknown(value, key,
-                     "title, figure, environments, [environment], policies, rounds, seeds, "
-                     "first_seed, threads, [axis], [lines], order_of_arms, references, "
-                     "matched_to, [[replace]], [tune], [[published]]");
-    }
-  }
-
-  void check(const toml::table& root, const Plan& plan) const {
-    if (plan.environments.empty() || plan.policies.empty()) {
-      refuse(root, "environments, policies", "both, with at least one entry");
-    }
-    const bool may_vary = plan.figure == Figure::kAxis || plan.figure == Figure::kBreakdown;
-    if (plan.axis ? !may_vary : plan.figure == Figure::kAxis) {
-      refuse(root, "axis", "[axis] with figure = \"axis\" or \"breakdown\", and only there");
-    }
-    for (const std::string& reference : plan.references) {
-      if (reference != "sqrt" && reference != "sqrt-users") {
-        refuse(at(root, "references"), "references", "sqrt, sqrt-users");
-      }
-    }
-    const bool has_axis_figure = plan.figure == Figure::kAxis;
-    const std::pair<const char*, bool> needs_axis[] = {{"lines", plan.lines.has_value()},
-                                                       {"references", !plan.references.empty()},
-                                                       {"order_of_arms", plan.order_of_arms}};
-    for (const auto& [field, is_there] : needs_axis) {
-      if (is_there && !has_axis_figure) {
-        refuse(at(root, field), field, "figure = \"axis\" beside it");
-      }
-    }
-    if (plan.lines && plan.lines->of_environment) {
-      refuse(at(root, "lines"), "lines", "policy.NAME as its option");
-    }
-    check_entries(root, plan);
-    check_policies(root, plan);
-    check_distinct(at(root, "environments"), "environments", plan.environments);
-    check_distinct(at(root, "policies"), "policies", plan.policies);
-    check_settings(plan.settings, {plan});
-  }
-
- private:
-  static const toml::node& at(const toml::table& root, const char* field) {
-    const toml::node* node = root.get(field);
-    return node == nullptr ? static_cast<const toml::node&>(root) : *node;
-  }
-
-  void check_distinct(const toml::node& node, const char* field,
-                      const std::vector<std::string>& names) const {
-    if (std::set(names.begin(), names.end()).size() < names.size()) {
-      refuse(node, field, "every entry once");
-    }
-  }
-
-  // That environments and policies exist, with the options they have.
-  void check_entries(const toml::table& root, const Plan& plan) const {
-    const auto check_all = [&](const char* field, const std::vector<std::string>& entries,
-                               const auto& resolve) {
-      for (const std::string& entry : entries) {
-        try {
-          resolve(entry);
-        } catch (const Error& error) {
-          throw Error(ErrorKind::kUsage,
-                      fmt::format("{}: line {}: {}: {}", file_, at(root, field).source().begin.line,
-                                  field, error.what()));
-        }
-      }
-    };
-    check_all("environments", plan.environments,
-              [](const std::string& entry) { all_options(parse_environment(entry)); });
-    check_all("policies", plan.policies,
-              [](const std::string& entry) { resolved_options(parse_policy(entry)); });
-  }
-
-  // That what is said of policies is said of those there are.
-  void check_policies(const toml::table& root, const Plan& plan) const {
-    const auto is_there = [&](const std::string& policy) {
-      return std::ranges::count(plan.policies, policy) > 0;
-    };
-    if (!plan.matched_to.empty() && !is_there(plan.matched_to)) {
-      refuse(at(root, "matched_to"), "matched_to", "one of the plan's policies");
-    }
-    for (const Replacement& one : plan.replacements) {
-      if (!is_there(one.policy)) {
-        refuse(at(root, "replace"), "policy",
-               fmt::format("one of the plan's policies, not {}", one.policy));
-      }
-      if (one.by->empty() &&
-          (one.policy == plan.policies.front() || one.policy == plan.matched_to)) {
-        refuse(at(root, "replace"), "by",
-               fmt::format("a policy for {}, which others are compared with", one.policy));
-      }
-    }
-    for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
-      for (const std::string& policy : plan.policies) {
-        if (*axis && !(*axis)->of_environment &&
-            policy.find(":" + (*axis)->option + "=") != std::string::npos) {
-          refuse(at(root, "policies"), "policies",
-                 fmt::format("{} without {}, which the axis sets", policy, (*axis)->option));
-        }
-      }
-    }
-  }
-
-  std::string file_;
-};
 
 // Adds ":option=value", in front of other options: those that a policy has of its own stay.
 std::string with_option(const std::string& policy, const std::string& option,
@@ -415,74 +59,6 @@ void check_known(const std::string& environment, const OptionValues& known,
 }
 
 }  // namespace
-
-Plan read_plan(const fs::path& path) {
-  const std::string file = path.string();
-  toml::table root;
-  try {
-    root = toml::parse_file(file);
-  } catch (const toml::parse_error& error) {
-    const auto line = error.source().begin.line;
-    throw line == 0
-        ? Error(ErrorKind::kInput, fmt::format("{}: cannot read it", file))
-        : Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}", file, line, error.description()));
-  }
-  const PlanReader reader(file);
-  Plan plan;
-  plan.name = path.stem().string();
-  for (const auto& [key, value] : root) {
-    try {
-      reader.field(std::string(key.str()), value, plan);
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      if (text.starts_with(file)) {
-        throw;
-      }
-      throw Error(error.kind(),
-                  fmt::format("{}: line {}: {}", file, value.source().begin.line, text));
-    }
-  }
-  try {
-    reader.check(root, plan);
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    throw text.starts_with(file) ? error : Error(error.kind(), fmt::format("{}: {}", file, text));
-  }
-  if (plan.title.empty()) {
-    plan.title = plan.name;
-  }
-  return plan;
-}
-
-std::vector<std::string> plan_names(const std::vector<fs::path>& folders) {
-  std::set<std::string> names;
-  for (const fs::path& folder : folders) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      if (entry.path().extension() == ".toml") {
-        names.insert(entry.path().stem().string());
-      }
-    }
-  }
-  return {names.begin(), names.end()};
-}
-
-fs::path find_plan(const std::string& name_or_path, const std::vector<fs::path>& folders) {
-  if (name_or_path.ends_with(".toml")) {
-    return name_or_path;
-  }
-  for (const fs::path& folder : folders) {
-    const fs::path path = folder / (name_or_path + ".toml");
-    if (fs::exists(path)) {
-      return path;
-    }
-  }
-  std::string known;
-  for (const std::string& name : plan_names(folders)) {
-    known += name + ", ";
-  }
-  refuse_option("plan", fmt::format("{}or the path of a .toml file", known), name_or_path);
-}
 
 EnvironmentSpec parse_environment(const std::string& text) {
   EnvironmentSpec spec;
@@ -552,14 +128,41 @@ std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource
         spec.options[plan.axis->option] = value;
       }
       all_options(spec);  // refuses values out of range before anything runs
-      studies.push_back({text,
-                         value,
-                         {.environment = spec,
-                          .policies = replaced(policies, plan.replacements, spec.name),
-                          .options = plan.options}});
+      studies.push_back(
+          {text,
+           value,
+           {.environment = spec,
+            .policies = fitted_to(spec, replaced(policies, plan.replacements, spec.name)),
+            .options = plan.options}});
     }
   }
   return studies;
+}
+
+void check_lists(const Plan& plan) {
+  const std::pair<const char*, const std::vector<std::string>*> lists[] = {
+      {"datasets", &plan.environments}, {"policies", &plan.policies}};
+  for (const auto& [name, list] : lists) {
+    if (list->empty()) {
+      refuse_option(name, "at least one", "");
+    }
+    for (const std::string& entry : *list) {
+      if (std::ranges::count(*list, entry) > 1) {
+        refuse_option(name, "every entry once", entry);
+      }
+    }
+  }
+  for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
+    for (const std::string& policy : plan.policies) {
+      if (*axis && !(*axis)->of_environment &&
+          policy.find(":" + (*axis)->option + "=") != std::string::npos) {
+        refuse_option(
+            "policies",
+            fmt::format("policies without {}, which the plan's axis sets", (*axis)->option),
+            policy);
+      }
+    }
+  }
 }
 
 void check_settings(const OptionValues& settings, const std::vector<Plan>& plans) {

@@ -56,6 +56,7 @@ struct Replacement {
 // All that a figure needs: who plays where, how long, over which options.
 struct Plan {
   std::string name;  // of its file, without the ending
+  std::string text;  // of its file
   std::string title;
   Figure figure = Figure::kCurves;
   std::vector<std::string> environments;  // name:option=value:...
@@ -76,6 +77,12 @@ struct Plan {
 // Reads a TOML file. Throws Error: kInput for a file that cannot be read, kUsage that names the
 // file, line and field for anything unexpected in it.
 Plan read_plan(const std::filesystem::path& path);
+// The same where the file's text is known already.
+Plan read_plan(const std::filesystem::path& path, const std::string& text);
+
+// Throws Error (kUsage) for lists that flags have given a plan and that no file could: entries
+// twice, or policies that set an option of an axis themselves.
+void check_lists(const Plan& plan);
 
 // The file of a plan: the path itself, or NAME.toml in the first of the folders that has one.
 // Throws Error (kUsage) that lists the plans there are.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <sstream>
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
@@ -51,6 +52,7 @@ class PlanRun {
 
   PlanResults run() {
     prepare();
+    name_options();
     bool ready = true;
     if (plan_.matched_to.empty()) {
       ready = tune([](const PolicySpec&) { return true; });
@@ -84,6 +86,9 @@ class PlanRun {
       }
       outcome_.studies.push_back(std::move(results));
     }
+    if (plan_.order_of_arms && !plan_.axis->of_environment && outcome_.missing == 0) {
+      find_order();
+    }
     return std::move(outcome_);
   }
 
@@ -92,6 +97,7 @@ class PlanRun {
     CellRunOptions options = options_.cells;
     failed_.clear();
     options.failures = &failed_;
+    options.programs = &outcome_.programs;
     Found found = run_cells(cells, store_, options, control_, progress_);
     for (const auto& [place, why] : failed_) {
       outcome_.failures.push_back(fmt::format("{}: {}", cells[place].environment.name, why));
@@ -101,10 +107,96 @@ class PlanRun {
 
   void prepare() {
     for (Study& study : studies_) {
-      study.experiment.description =
-          make_environment(study.experiment.environment, study.experiment.options.first_seed)
-              ->description();
+      try {
+        study.experiment.description =
+            make_environment(study.experiment.environment, study.experiment.options.first_seed)
+                ->description();
+      } catch (const Error&) {
+        if (!options_.cells.stored_only) {
+          throw;  // a report can do without
+        }
+      }
     }
+  }
+
+  // Policies that do not play as they are called.
+  void name_options() {
+    for (const Study& study : studies_) {
+      for (const PolicySpec& policy : study.experiment.policies) {
+        if (policy.name != kOracle &&
+            resolved_options(policy) != resolved_options(parse_policy(policy.label))) {
+          outcome_.chosen.push_back({.environment = study.environment,
+                                     .at = study.at,
+                                     .policy = policy.label,
+                                     .chosen = written(policy)});
+        }
+      }
+    }
+  }
+
+  // In place of what was said of the policy before.
+  void note_options(ChosenOptions chosen) {
+    std::erase_if(outcome_.chosen, [&](const ChosenOptions& before) {
+      return before.environment == chosen.environment && before.at == chosen.at &&
+             before.policy == chosen.policy && before.chosen != kNotMatched;
+    });
+    outcome_.chosen.push_back(std::move(chosen));
+  }
+
+  // How far the order of the arms changes along the axis, for the first policy in the first study;
+  // kept beside the cells.
+  void find_order() {
+    const Experiment& study = outcome_.studies.front().study.experiment;
+    Experiment shorter = study;
+    shorter.options.rounds = std::min(study.options.rounds, kOrderRounds);
+    const PolicySpec place{.name = study.environment.name,
+                           .options = all_options(study.environment)};
+    std::string name = fmt::format("order {} {} {}", written(place), shorter.options.rounds,
+                                   shorter.options.first_seed);
+    std::vector<PolicySpec> policies;
+    for (const std::string& label : with_values({plan_.policies.front()}, *plan_.axis)) {
+      const auto found = std::ranges::find_if(study.policies, [&](const PolicySpec& policy) {
+        return policy.label == label || policy.label.starts_with(label + ":");
+      });
+      if (found == study.policies.end()) {
+        return;
+      }
+      policies.push_back(*found);
+      name += " " + written(*found);
+    }
+    outcome_.order = kept_order(name);
+    if (!outcome_.order.empty() || options_.cells.stored_only) {
+      return;
+    }
+    outcome_.order = compare_orders(shorter, policies, plan_.axis->values, kOrderStride, control_);
+    std::string text = store_.program() + "\n";
+    for (const OrderOfArms& order : outcome_.order) {
+      text += fmt::format("{} {} {}\n", number_text(order.correlation),
+                          number_text(order.same_choice), order.value);
+    }
+    if (!outcome_.order.empty()) {
+      store_.keep_text(name, text);
+    }
+  }
+
+  // By this program, or, for a report, by any.
+  std::vector<OrderOfArms> kept_order(const std::string& name) const {
+    const std::map<std::string, std::string> texts = store_.kept_texts();
+    const auto found = texts.find(name);
+    if (found == texts.end()) {
+      return {};
+    }
+    std::istringstream lines(found->second);
+    std::string program;
+    std::getline(lines, program);
+    if (program != store_.program() && !options_.cells.stored_only) {
+      return {};
+    }
+    std::vector<OrderOfArms> orders;
+    for (OrderOfArms order; lines >> order.correlation >> order.same_choice >> order.value;) {
+      orders.push_back(order);
+    }
+    return orders;
   }
 
   // The point with the least mean regret, the first of several. Tuning seeds are not those of the
@@ -180,17 +272,11 @@ class PlanRun {
       }
     }
     if (best == nullptr) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: {}: no point of its grid can be played to the end",
-                              chosen.environment, chosen.policy));
+      return;  // its runs will say why it cannot be played
     }
     chosen.chosen = best->label;
     policy.options = best->options;  // its label stays that of the plan
-    std::erase_if(outcome_.chosen, [&](const ChosenOptions& matched) {  // these have its steps too
-      return matched.environment == chosen.environment && matched.at == chosen.at &&
-             matched.policy == chosen.policy && matched.chosen != kNotMatched;
-    });
-    outcome_.chosen.push_back(std::move(chosen));
+    note_options(std::move(chosen));
   }
 
   // Gives the trainings of neural policies as many steps as the named one took, in the mean over
@@ -211,17 +297,28 @@ class PlanRun {
       const std::vector<Cell> own = cells_of(alone);
       cells.insert(cells.end(), own.begin(), own.end());
     }
+    const std::map<std::string, std::size_t> programs = outcome_.programs;
     const Found found = run_all(cells);
-    if (missing_in(found) > 0) {
+    outcome_.programs = programs;  // these cells come again with all others
+    if (missing_in(found) > failed_.size()) {
       return false;
     }
     std::size_t at = 0;
     for (std::size_t s = 0; s < studies_.size(); ++s) {
       Experiment& experiment = studies_[s].experiment;
       double steps = 0.0;
+      bool is_known = true;
       for (std::uint64_t i = 0; i < experiment.options.seeds; ++i, ++at) {
+        if (!found[at]) {
+          is_known = false;
+          continue;
+        }
         steps += static_cast<double>(found[at]->steps.training + found[at]->steps.adaptation) /
                  static_cast<double>(experiment.options.seeds);
+      }
+      if (!is_known) {  // nothing to match: it alone is left, with its failures
+        experiment.policies = {experiment.policies[place[s]]};
+        continue;
       }
       for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
         if (p != place[s]) {
@@ -257,7 +354,7 @@ class PlanRun {
       policy.options["stop_loss"] = "0";
     }
     chosen.chosen = written(policy);
-    outcome_.chosen.push_back(std::move(chosen));
+    note_options(std::move(chosen));
   }
 
   const Plan& plan_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "mcnb/base/check.h"
 #include "mcnb/base/table.h"
 #include "mcnb/experiment/gnuplot.h"
 #include "mcnb/experiment/report.h"
@@ -54,6 +55,25 @@ std::vector<BandPoint> regret_band(const std::vector<CellResult>& results) {
     }
     band.push_back(
         {results.front().curve[i].round, mean(regrets), standard_deviation(regrets).value_or(0.0)});
+  }
+  return band;
+}
+
+// How much more regret it is than another's, seed by seed: the mean and its 95 % interval. Requires
+// the same seeds.
+std::vector<BandPoint> difference_band(const std::vector<CellResult>& results,
+                                       const std::vector<CellResult>& first) {
+  std::vector<BandPoint> band;
+  for (std::size_t i = 0; i < results.front().curve.size(); ++i) {
+    std::vector<double> regrets;
+    std::vector<double> reference;
+    for (std::size_t seed = 0; seed < results.size(); ++seed) {
+      regrets.push_back(results[seed].curve[i].regret);
+      reference.push_back(first[seed].curve[i].regret);
+    }
+    const std::optional<PairedComparison> judged = compare_pairs(regrets, reference);
+    band.push_back({results.front().curve[i].round, mean(regrets) - mean(reference),
+                    judged ? judged->high - judged->difference : 0.0});
   }
   return band;
 }
@@ -149,8 +169,29 @@ std::optional<double> regret_limit(const std::vector<Line>& lines) {
   return seen > 0.0 && leaving > kHeadroom * seen ? std::optional(kHeadroom * seen) : std::nullopt;
 }
 
-std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
-                         const std::string& data, const std::string& of) {
+// What a panel of curves says of itself.
+struct PanelText {
+  std::string title;
+  std::string y;
+  const char* low;  // end of the y axis
+};
+
+PanelText regret_text(std::uint64_t seeds, const std::string& of) {
+  const std::string over =
+      seeds > 1 ? fmt::format("mean of {} seeds ± deviation", seeds) : "1 seed";
+  return {fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over), "regret",
+          "0"};
+}
+
+PanelText difference_text(const std::string& first, std::uint64_t seeds, const std::string& of) {
+  const std::string over =
+      seeds > 1 ? fmt::format("mean over {} seeds with its 95 % interval", seeds) : "1 seed";
+  return {fmt::format("More regret than {}{} ({})", first, of.empty() ? "" : ", " + of, over),
+          "more regret than " + first, "*"};
+}
+
+std::string curves_panel(const std::vector<Line>& lines, std::uint64_t seeds,
+                         const std::string& data, const PanelText& about) {
   const std::optional<double> limit = regret_limit(lines);
   std::string plots;
   std::size_t entries = lines.size();  // of the legend
@@ -176,15 +217,13 @@ std::string regret_panel(const std::vector<Line>& lines, std::uint64_t seeds,
   // Once more, over all others.
   plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
                        lines.front().block, lines.front().width, lines.front().style);
-  const std::string over =
-      seeds > 1 ? fmt::format("mean of {} seeds ± deviation", seeds) : "1 seed";
   return fmt::format(
       "set title {} noenhanced\n"
-      "set ylabel 'regret'\n"
-      "set yrange [0:{}]\n"
+      "set ylabel {} noenhanced\n"
+      "set yrange [{}:{}]\n"
       "set key {} Left reverse noenhanced opaque samplen 2.5 spacing 1.15\n"
       "plot {}",
-      gnuplot_string(fmt::format("Cumulative regret{} ({})", of.empty() ? "" : ", " + of, over)),
+      gnuplot_string(about.title), gnuplot_string(about.y), about.low,
       limit ? fmt::format("{}", *limit) : "*",
       // A line that leaves the frame goes where the legend would be.
       entries <= kMostInside && !limit ? "top left" : kBelow, plots);
@@ -223,7 +262,7 @@ std::string quality_panel(const std::vector<Line>& lines, const std::string& dat
 }
 
 std::string script(const std::vector<Line>& lines, const ExperimentOptions& options,
-                   const std::string& name, const std::string& of) {
+                   const std::string& name, const PanelText& about) {
   const bool clusters = std::ranges::any_of(lines, &Line::clusters);
   std::string text = std::string(kPlotStyle) +
                      "set xlabel 'round'\n"
@@ -235,7 +274,7 @@ std::string script(const std::vector<Line>& lines, const ExperimentOptions& opti
   for (const char* kind : {"png", "svg"}) {
     text += start_picture(name, kind, size) +
             fmt::format("set multiplot layout 1,{}\n", clusters ? 2 : 1);
-    text += "set format y '%g'\n" + regret_panel(lines, options.seeds, name + ".dat", of);
+    text += "set format y '%g'\n" + curves_panel(lines, options.seeds, name + ".dat", about);
     text += clusters ? "set format y '%.1f'\n" + quality_panel(lines, name + ".dat") : "";
     text += "unset multiplot\nunset output\n";
   }
@@ -251,6 +290,46 @@ PlotFiles draw(const std::filesystem::path& folder, const std::string& name,
 }
 
 std::string colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
+
+// A line for each policy that has results, and its numbers behind `data`: regrets, or how much more
+// they are than those of `first`.
+std::vector<Line> lines_of(const Experiment& experiment, const std::vector<CellResult>& results,
+                           const std::vector<CellResult>* first, std::string& data) {
+  std::vector<Line> lines;
+  std::vector<std::vector<CellResult>> drawn;  // of each line
+  for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
+    const std::string& label = experiment.policies[i].label;
+    const std::vector<CellResult> own = results_of(results, label);
+    if (own.empty()) {
+      continue;  // the others keep their colours
+    }
+    const auto same = std::ranges::find_if(
+        drawn, [&](const std::vector<CellResult>& other) { return are_equal(own, other); });
+    if (same != drawn.end()) {
+      lines[static_cast<std::size_t>(same - drawn.begin())].equals.push_back(label);
+      continue;
+    }
+    drawn.push_back(own);
+    const std::vector<BandPoint> band =
+        first == nullptr ? regret_band(own) : difference_band(own, *first);
+    const std::string colour = colour_of(i);
+    const std::string dashes = i < kColours.size() ? "solid" : "(10,5)";
+    const bool clusters = first == nullptr && !own.front().quality.empty();
+    lines.push_back({.label = label,
+                     .equals = {},
+                     .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes),
+                     .colour = colour,
+                     .block = 2 * lines.size(),
+                     .clusters = clusters,
+                     .width = i == 0 ? kFirstLineWidth : kLineWidth,
+                     .may_leave = experiment.policies[i].name == kRandom,
+                     .end = band.back().mean,
+                     .most = top_of(band)});
+    data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
+  }
+  let_some_leave(lines);
+  return lines;
+}
 
 // Where the y axis of draw_lines ends: above all lines but those that may leave the frame. Nothing
 // where these fit as well.
@@ -344,39 +423,22 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
                     const std::vector<CellResult>& results, const std::string& name,
                     const std::string& of) {
   std::string data;
-  std::vector<Line> lines;
-  std::vector<std::vector<CellResult>> drawn;  // of each line
-  for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
-    const std::string& label = experiment.policies[i].label;
-    const std::vector<CellResult> own = results_of(results, label);
-    if (own.empty()) {
-      continue;  // the others keep their colours
-    }
-    const auto same = std::ranges::find_if(
-        drawn, [&](const std::vector<CellResult>& other) { return are_equal(own, other); });
-    if (same != drawn.end()) {
-      lines[static_cast<std::size_t>(same - drawn.begin())].equals.push_back(label);
-      continue;
-    }
-    drawn.push_back(own);
-    const std::vector<BandPoint> band = regret_band(own);
-    const std::string colour = colour_of(i);
-    const std::string dashes = i < kColours.size() ? "solid" : "(10,5)";
-    const bool clusters = !own.front().quality.empty();
-    lines.push_back({.label = label,
-                     .equals = {},
-                     .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes),
-                     .colour = colour,
-                     .block = 2 * lines.size(),
-                     .clusters = clusters,
-                     .width = i == 0 ? kFirstLineWidth : kLineWidth,
-                     .may_leave = experiment.policies[i].name == kRandom,
-                     .end = band.back().mean,
-                     .most = top_of(band)});
-    data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
-  }
-  let_some_leave(lines);
-  return draw(folder, name, data, script(lines, experiment.options, name, of));
+  const std::vector<Line> lines = lines_of(experiment, results, nullptr, data);
+  return draw(folder, name, data,
+              script(lines, experiment.options, name, regret_text(experiment.options.seeds, of)));
+}
+
+PlotFiles draw_differences(const std::filesystem::path& folder, const Experiment& experiment,
+                           const std::vector<CellResult>& results, const std::string& name,
+                           const std::string& of) {
+  const std::string& label = experiment.policies.front().label;
+  const std::vector<CellResult> first = results_of(results, label);
+  check(!first.empty(), "the others are held against somebody");
+  std::string data;
+  const std::vector<Line> lines = lines_of(experiment, results, &first, data);
+  return draw(folder, name, data,
+              script(lines, experiment.options, name,
+                     difference_text(label, experiment.options.seeds, of)));
 }
 
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,

@@ -26,6 +26,13 @@ PlotFiles draw_plot(const std::filesystem::path& folder, const Experiment& exper
                     const std::vector<CellResult>& results, const std::string& name = "regret",
                     const std::string& of = "");
 
+// How much more regret than the first policy the others have, likewise: means of the differences
+// seed by seed, with their 95 % intervals. Where curves lie close together this tells them apart.
+// Requires results of the first policy, and of all with the same seeds.
+PlotFiles draw_differences(const std::filesystem::path& folder, const Experiment& experiment,
+                           const std::vector<CellResult>& results, const std::string& name,
+                           const std::string& of);
+
 // A point of a picture: where, how high, and by how much that scatters.
 struct PlotPoint {
   double x = 0.0;

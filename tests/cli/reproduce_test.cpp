@@ -183,7 +183,8 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
            "policies = [\"random\"]\nrounds = 50\nseeds = 2\n");
   put_file(folder / "times.toml",
            "title = \"Times\"\nfigure = \"breakdown\"\nenvironments = [\"synthetic\"]\n"
-           "policies = [\"mcnb\"]\n[axis]\noption = \"environment.users\"\nvalues = [500]\n");
+           "policies = [\"mcnb:preset=algorithm\"]\n"
+           "[axis]\noption = \"environment.users\"\nvalues = [500]\n");
   EXPECT_EQ(
       run_program({"reproduce", plan_in(folder), "--tune", "--seeds", "2", "--output", output})
           .status,
@@ -272,6 +273,69 @@ TEST(Reproduce, APlanWithoutDataIsNamedAndTheOthersAreMade) {
   EXPECT_NE(page.find("Small &amp; quick"), std::string::npos);
 }
 
+// Everything that was there when it was run may be gone.
+TEST(Reproduce, AReportNeedsNeitherThePlansFileNorItsData) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  std::string samples;
+  for (int i = 0; i < 60; ++i) {
+    samples +=
+        std::to_string(i % 3) + "," + std::to_string(i % 7) + "," + std::to_string(i % 2) + "\n";
+  }
+  put_file(folder / "samples.csv", samples);
+  put_file(folder / "own.toml",
+           "title = \"Own\"\nenvironments = [\"samples:file=" + (folder / "samples.csv").string() +
+               "\"]\npolicies = [\"linucb\", \"mcnb\"]\nrounds = 30\n"
+               "seeds = 2\n");
+  const ProgramOutcome made =
+      run_program({"reproduce", (folder / "own.toml").string(), "--output", output});
+  ASSERT_EQ(made.status, 0) << made.errors;
+  EXPECT_NE(made.output.find("mcnb:preset=default-classification"), std::string::npos)
+      << "what mcnb was run with: " << made.output;
+  const std::string numbers = file_contents(folder / "out" / "own" / "curves.csv");
+  std::filesystem::remove(folder / "samples.csv");
+  std::filesystem::remove(folder / "own.toml");
+  std::filesystem::remove_all(folder / "out" / "own");
+  const ProgramOutcome report = run_program({"report", "own", "--output", output});
+  EXPECT_EQ(report.status, 0) << report.errors;
+  EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
+  EXPECT_EQ(file_contents(folder / "out" / "own" / "curves.csv"), numbers);
+}
+
+TEST(Reproduce, OfAllOnlyPlansWithTheseAreMade) {
+  const TemporaryFolder folder;
+  const ProgramOutcome outcome =
+      run_program({"reproduce", "all", "--datasets", "synthetic", "--policies", "linucb",
+                   "--rounds", "20", "--seeds", "2", "--output", (folder / "out").string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("fig-users is left out: it has none of these data sets"),
+            std::string::npos)
+      << outcome.errors;
+  EXPECT_NE(outcome.errors.find("table-breakdown is left out: it has none of these policies"),
+            std::string::npos)
+      << outcome.errors;
+  const std::string page = file_contents(folder / "out" / "report.html");
+  EXPECT_NE(page.find("linucb:users=each:alpha=0.3"), std::string::npos);
+  EXPECT_EQ(run_program({"report", "--output", (folder / "out").string()}).status, 0);
+}
+
+TEST(Reproduce, SectionsOfOnePlanAreToldApartAndCommandsStayWhole) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  for (const char* users : {"users=500", "users=20"}) {
+    EXPECT_EQ(run_program({"reproduce", plan_in(folder), "--set", users, "--shard", "1/1",
+                           "--datasets", "synthetic", "--output", output})
+                  .status,
+              0);
+  }
+  const std::string page = file_contents(folder / "out" / "report.html");
+  for (const char* part : {"<h2 id=\"mine\">Small &amp; quick</h2>",
+                           "<h2 id=\"mine-users-20\">Small &amp; quick (users=20)</h2>",
+                           "href=\"#mine\"", "href=\"#mine-users-20\"", "--shard 1/1"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+}
+
 TEST(Reproduce, BadInputIsRefusedAndNamed) {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
@@ -290,6 +354,14 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
       {{"reproduce", plan_in(folder), "--set", "protocl=text", "--output", output}, 2, "protocl"},
       {{"run", plan_in(folder), "--rounds", "5", "--output", output}, 2, "--rounds"},
       {{"reproduce", plan_in(folder), "--policies", "nobody", "--output", output}, 2, "nobody"},
+      {{"reproduce", plan_in(folder), "--policies", "random,random", "--output", output},
+       2,
+       "every entry once"},
+      {{"reproduce", plan_in(folder), "--datasets", ",", "--output", output}, 2, "at least one"},
+      {{"reproduce", "fig-nu-gamma", "--policies", "mcnb:gamma=0.2", "--output", output},
+       2,
+       "which the plan's axis sets"},
+      {{"reproduce", "all", "--datasets", "nothing", "--output", output}, 2, "option datasets"},
       {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
       {{"results", "merge", (folder / "a.sqlite").string(), (folder / "b.sqlite").string()},
        1,
@@ -302,6 +374,7 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
         << one.part << ": " << outcome.errors;
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.sqlite"));
 }
 
 }  // namespace

@@ -184,12 +184,76 @@ TEST(CellStore, RefusesOtherFilesAndLeavesThemAlone) {
     Database other(folder / "other.sqlite", Database::Access::kCreate);
     other.run("CREATE TABLE mine(a)");
   }
+  const std::string before = file_contents(folder / "other.sqlite");
   try {
     const CellStore store(folder / "other.sqlite", "a");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
     EXPECT_NE(std::string(error.what()).find("another database"), std::string::npos);
+  }
+  EXPECT_EQ(file_contents(folder / "other.sqlite"), before) << "byte for byte";
+}
+
+TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
+  const TemporaryFolder folder;
+  const Cell cell{{"synthetic", {}}, parse_policies("linucb").front(), 1, 50};
+  CellResult result = result_of(cell);
+  const CellStore store(folder / "cells.sqlite", "mine");
+  EXPECT_FALSE(store.find_any(cell).has_value());
+  EXPECT_FALSE(store.has_any_of("synthetic"));
+  const CellStore old(store.path(), "old");
+  old.save(cell, result);
+  ASSERT_TRUE(CellStore(store.path(), "mine").find_any(cell).has_value());
+  const CellStore again(store.path(), "mine");
+  EXPECT_EQ(again.find_any(cell)->program, "old");
+  EXPECT_TRUE(again.has_any_of("synthetic"));
+  Cell other = cell;
+  other.policy = parse_policies("linucb:alpha=0.7").front();
+  EXPECT_FALSE(again.find_any(other).has_value());
+  // Its own come first.
+  result.regret = 7.0;
+  again.save(cell, result);
+  EXPECT_EQ(again.find_any(cell)->program, "mine");
+  EXPECT_EQ(again.find_any(cell)->result.regret, 7.0);
+  again.save_failure(other, "why");
+  EXPECT_EQ(again.find_any_failure(other), "why");
+  EXPECT_FALSE(again.find_any_failure(cell).has_value());
+}
+
+// A program from before an option knows its standard value alone, without a name.
+TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
+  const TemporaryFolder folder;
+  const Cell cell{{"synthetic", {}}, parse_policies("neuucb-one:alpha=0.3").front(), 1, 50};
+  Cell unusual = cell;
+  unusual.policy = parse_policies("neuucb-one:alpha=0.3:nonnegative=yes").front();
+  const CellStore store(folder / "cells.sqlite", "old");
+  store.save(cell, result_of(cell));
+  store.save(unusual, result_of(unusual));
+  {
+    Database database(store.path(), Database::Access::kCreate);
+    database.run("UPDATE cells SET key = replace(key, '\"nonnegative\":\"no\",', '')");
+  }
+  const CellStore now(store.path(), "now");
+  EXPECT_FALSE(CellStore(store.path(), "old").find(cell).has_value()) << "the key has changed";
+  EXPECT_TRUE(now.find_any(cell).has_value());
+  EXPECT_TRUE(now.find_any(unusual).has_value());
+}
+
+TEST(Contestants, MCnbHasThePresetOfTheEnvironmentsKind) {
+  const std::vector<PolicySpec> policies =
+      parse_policies("mcnb,mcnb:preset=algorithm,linucb,mcnb:gamma=0.4");
+  for (const char* name : {"mnist", "samples", "mnist+notmnist"}) {
+    const std::vector<PolicySpec> fitted = fitted_to({name, {}}, policies);
+    EXPECT_EQ(fitted[0].options.at("preset"), "default-classification");
+    EXPECT_EQ(fitted[0].label, "mcnb");
+    EXPECT_EQ(fitted[1].options.at("preset"), "algorithm");
+    EXPECT_TRUE(fitted[2].options.empty());
+    EXPECT_EQ(fitted[3].options.at("preset"), "default-classification");
+    EXPECT_EQ(fitted[3].options.at("gamma"), "0.4");
+  }
+  for (const char* name : {"synthetic", "movielens", "ratings"}) {
+    EXPECT_TRUE(fitted_to({name, {}}, policies)[0].options.empty()) << name;
   }
 }
 

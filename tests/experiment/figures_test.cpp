@@ -96,7 +96,7 @@ TEST(Figures, OnlyThePolicyThatFailedIsLeftOut) {
   const Section section = make_section(folder.path(), plan, results_of_runs(plan, regrets));
   ASSERT_EQ(section.notes.size(), 1U);
   EXPECT_EQ(section.notes[0], "synthetic: linucb failed and is left out: seed 2: not finite");
-  EXPECT_EQ(section.pictures.size(), 1U);
+  EXPECT_EQ(section.pictures.size(), 2U);
   const auto& rows = table_of(section, "policies-synthetic").for_people.rows();
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0][0], "mcnb");
@@ -241,7 +241,7 @@ TEST(Figures, RunningTimesAreTrueAndComparedWithThePapers) {
   for (const char* policy : {"mcnb", "linucb", "random"}) {
     EXPECT_NE(svg.find(policy), std::string::npos);
   }
-  EXPECT_NE(section.pictures[0].caption.find("this command: 1)"), std::string::npos);
+  EXPECT_NE(section.pictures[0].caption.find("when each run was made"), std::string::npos);
 }
 
 TEST(Figures, ReferenceCurvesAreFittedToAllPointsOfTheFirstLine) {
@@ -331,6 +331,33 @@ TEST(Figures, OneLineFarAboveFourOthersLeavesTheFrame) {
   std::swap(regrets["club"], regrets["mcnb"]);
   regrets["locb"] = {70, 80, 90};  // two of five are not a few
   EXPECT_NE(regret_script(regrets).find("set yrange [0:*]"), std::string::npos);
+}
+
+TEST(Figures, DifferencesToTheFirstPolicyAreDrawnToo) {
+  const TemporaryFolder folder;
+  const Plan plan = small_plan({"mcnb", "linucb", "random"});
+  const Section section = make_section(folder.path(), plan, results_of_runs(plan, kRegrets));
+  EXPECT_EQ(std::ranges::count(section.pictures, "difference-synthetic", &NamedPicture::name), 1);
+  const std::string script = file_contents(folder / "difference-synthetic.gp");
+  EXPECT_NE(script.find("More regret than mcnb, synthetic (mean over 3 seeds with its 95 %"),
+            std::string::npos)
+      << script;
+  EXPECT_NE(script.find("set yrange [*:"), std::string::npos);
+  // 14 - 10, 22 - 20 and 39 - 30 after the last round: 5, and the interval of that mean.
+  const std::string data = file_contents(folder / "difference-synthetic.dat");
+  const PairedComparison judged = *compare_pairs(kRegrets.at("linucb"), kRegrets.at("mcnb"));
+  double round = 0.0;
+  double mean = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+  bool found = false;
+  std::istringstream lines(data);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream numbers(line);
+    found |= (numbers >> round >> mean >> low >> high) && round == 100.0 && mean == 5.0 &&
+             std::abs(low - judged.low) < 1e-9 && std::abs(high - judged.high) < 1e-9;
+  }
+  EXPECT_TRUE(found) << data;
 }
 
 TEST(Figures, PoliciesWithEqualCurvesShareALine) {

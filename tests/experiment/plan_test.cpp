@@ -106,12 +106,16 @@ TEST(Plan, AnAxisMultipliesEnvironmentsOrPolicies) {
   ASSERT_EQ(users.size(), 2U);
   EXPECT_EQ(users[1].at, "9");
   EXPECT_EQ(users[1].experiment.environment.options.at("users"), "9");
-  Plan plan = plan_from(folder, axis +
-                                    "[axis]\noption = \"policy.alpha\"\nvalues = [0.1, 1]\n"
-                                    "[lines]\noption = \"policy.lambda\"\nvalues = [1, 2, 3]\n");
-  EXPECT_THROW(studies_of(plan, nullptr), Error) << "random has no such options";
-  plan.policies = {"linucb"};
-  const std::vector<Study> alphas = studies_of(plan, nullptr);
+  const std::string lines =
+      "[axis]\noption = \"policy.alpha\"\nvalues = [0.1, 1]\n"
+      "[lines]\noption = \"policy.lambda\"\nvalues = [1, 2, 3]\n";
+  EXPECT_NE(refusal(folder, axis + lines).find("random: option alpha"), std::string::npos);
+  const std::vector<Study> alphas =
+      studies_of(plan_from(folder,
+                           "figure = \"axis\"\nenvironments = [\"synthetic\"]\n"
+                           "policies = [\"linucb\"]\n" +
+                               lines),
+                 nullptr);
   ASSERT_EQ(alphas.size(), 1U);
   ASSERT_EQ(alphas[0].experiment.policies.size(), 6U);
   EXPECT_EQ(alphas[0].experiment.policies[5].label, "linucb:alpha=1:lambda=3");
@@ -174,6 +178,7 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
   const std::string small = kSmall;
   const std::string axis = "[axis]\noption = \"policy.alpha\"\nvalues = [1, 2]\n";
   const std::string linucb = "figure = \"axis\"\nenvironments = [\"synthetic\"]\n";
+  const std::string breakdown = "figure = \"breakdown\"\n";
   const std::string grid = "[[tune.grid]]\npolicies = [\"linucb\"]\nalpha = [1, 2]\n";
   const std::pair<std::string, std::string> more[] = {
       {"matched_to = \"mcnb\"\n" + small, "line 1: matched_to"},
@@ -198,6 +203,20 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
            "[lines]\noption = \"environment.users\"\nvalues = [5, 6]\n",
        "policy.NAME"},
       {"environments = [\"synthetic\", \"synthetic\"]\npolicies = [\"random\"]\n", "once"},
+      {linucb + "policies = [\"linucb\"]\n[axis]\noption = \"policy.alhpa\"\nvalues = [1]\n",
+       "line 4: axis: "},
+      {linucb + "policies = [\"linucb\"]\n[axis]\noption = \"environment.uesrs\"\nvalues = [1]\n",
+       "line 4: axis: "},
+      {linucb + "policies = [\"linucb\"]\n[axis]\noption = \"policy.alpha\"\nvalues = [1, 1]\n",
+       "values: expected every entry once"},
+      {breakdown + "environments = [\"mnist\"]\npolicies = [\"mcnb:preset=algorithm\"]\n",
+       "line 2: environments: "},
+      {breakdown + "environments = [\"synthetic\"]\npolicies = [\"linucb\"]\n",
+       "line 3: policies: "},
+      {breakdown +
+           "environments = [\"synthetic\"]\npolicies = [\"mcnb:preset=algorithm\"]\n[axis]\n"
+           "option = \"policy.gamma\"\nvalues = [0.1]\n",
+       "environment.users with this figure"},
   };
   for (const auto& [text, part] : more) {
     EXPECT_NE(refusal(folder, text).find(part), std::string::npos)
@@ -369,6 +388,56 @@ TEST(PlanRun, MatchedPoliciesAreTunedWithTheStepsTheyGet) {
   }
 }
 
+TEST(PlanRun, WhereTheModelFailsTheOthersAreLeftOutAndTheRestGoesOn) {
+  const TemporaryFolder folder;
+  const Plan plan = plan_from(
+      folder,
+      "environments = [\"synthetic:users=8:items=0:arms=4\", \"synthetic:users=9:items=0\"]\n"
+      "rounds = 60\nseeds = 1\npolicies = [\"mcnb:width=8:meta_steps=10:eta_2=1000\", "
+      "\"neuucb-one:width=8\"]\nmatched_to = \"mcnb:width=8:meta_steps=10:eta_2=1000\"\n");
+  const CellStore store(folder / "cells.sqlite", "a");
+  for (int call = 0; call < 2; ++call) {
+    const Ran ran = run(plan, store);
+    EXPECT_EQ(ran.results.missing, 0U) << "nothing that the same command would run";
+    EXPECT_EQ(ran.results.failed, 2U);
+    EXPECT_EQ(ran.results.studies.size(), 2U);
+  }
+}
+
+TEST(PlanRun, APolicyWhoseGridFailsStaysAsItIs) {
+  const TemporaryFolder folder;
+  const Plan plan =
+      plan_from(folder,
+                "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
+                "policies = [\"random\", \"mcnb:width=8:meta_steps=10\"]\n[tune]\nrounds = 60\n"
+                "seeds = 1\n[[tune.grid]]\npolicies = [\"mcnb\"]\neta_2 = [900, 1000]\n");
+  const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"), {.tune = true});
+  EXPECT_EQ(ran.results.failures.size(), 2U);
+  EXPECT_TRUE(ran.results.chosen.empty());
+  EXPECT_EQ(ran.results.studies[0].results.size(), 2U) << "both, as the plan has them";
+}
+
+TEST(PlanRun, TheOrderOfArmsIsKept) {
+  const TemporaryFolder folder;
+  const Plan plan = plan_from(
+      folder,
+      "figure = \"axis\"\norder_of_arms = true\nenvironments = [\"synthetic:users=8:arms=4\"]\n"
+      "rounds = 60\nseeds = 1\npolicies = [\"mcnb:width=8:meta_steps=1\"]\n"
+      "[axis]\noption = \"policy.exploration\"\nvalues = [0, 50]\n");
+  const CellStore store(folder / "cells.sqlite", "a");
+  const Ran none = run(plan, store, {.cells = {.stored_only = true}});
+  EXPECT_TRUE(none.results.order.empty()) << "a report plays nothing";
+  const Ran first = run(plan, store);
+  ASSERT_EQ(first.results.order.size(), 2U);
+  EXPECT_EQ(first.results.order[0].correlation, 1.0);
+  EXPECT_LT(first.results.order[1].correlation, 1.0);
+  const Ran report = run(plan, CellStore(store.path(), "b"), {.cells = {.stored_only = true}});
+  ASSERT_EQ(report.results.order.size(), 2U);
+  EXPECT_EQ(report.results.order[1].correlation, first.results.order[1].correlation);
+  EXPECT_EQ(report.results.order[1].same_choice, first.results.order[1].same_choice);
+  EXPECT_EQ(report.results.order[1].value, "50");
+}
+
 TEST(PlanRun, CountsTrainingsAsTheScheduleDoes) {
   const OptionValues schedule{
       {"train_every", "10"}, {"train_often_until", "1000"}, {"train_every_later", "100"}};
@@ -388,15 +457,19 @@ TEST(RankCorrelation, HasItsKnownValues) {
 TEST(OrderOfArms, DoesNotChangeWithTheNormBoundWhereAllArmsAreOneUsers) {
   const TemporaryFolder folder;
   const Plan plan = plan_from(folder, kSmall);
-  const std::vector<OrderOfArms> orders =
-      compare_orders(studies_of(plan, nullptr)[0].experiment, "mcnb:width=8:meta_steps=1",
-                     {false, "S", {"1", "100"}}, 10);
+  const RunControl control;
+  const std::vector<OrderOfArms> orders = compare_orders(
+      studies_of(plan, nullptr)[0].experiment,
+      parse_policies("mcnb:width=8:meta_steps=1:S=1,mcnb:width=8:meta_steps=1:S=100"), {"1", "100"},
+      10, control);
   ASSERT_EQ(orders.size(), 2U);
   EXPECT_NEAR(orders[1].correlation, 1.0, 1e-9);
   EXPECT_NEAR(orders[1].same_choice, 1.0, 1e-9);
   const std::vector<OrderOfArms> explored =
-      compare_orders(studies_of(plan, nullptr)[0].experiment, "mcnb:width=8:meta_steps=1",
-                     {false, "exploration", {"0", "50"}}, 10);
+      compare_orders(studies_of(plan, nullptr)[0].experiment,
+                     parse_policies("mcnb:width=8:meta_steps=1:exploration=0,"
+                                    "mcnb:width=8:meta_steps=1:exploration=50"),
+                     {"0", "50"}, 10, control);
   EXPECT_LT(explored[1].correlation, 1.0);
 }
 
@@ -407,7 +480,7 @@ TEST(Section, HasTablesAndPicturesAndNamesWhatIsMissing) {
   const Ran ran = run(plan, store);
   const Section section = make_section(folder / "plan", plan, ran.results);
   EXPECT_TRUE(section.notes.empty());
-  ASSERT_EQ(section.pictures.size(), 1U);
+  ASSERT_EQ(section.pictures.size(), 2U);
   EXPECT_FALSE(file_contents(folder / "plan" / (section.pictures[0].name + ".png")).empty());
   ASSERT_EQ(section.tables.size(), 2U);
   EXPECT_EQ(section.tables[0].name, "winners-arms-4-items-0");

@@ -309,7 +309,8 @@ py::list run(const py::object& environment, const py::list& policies, std::uint6
       if (named.size() != 1) {
         refuse_value("policies", "one policy in each entry", py::cast<std::string>(pair.second));
       }
-      contestant.spec = named.front();
+      contestant.spec =
+          run.named == nullptr ? named.front() : fitted_to(run.named->spec(), named).front();
     }
     run.contestants.push_back(std::move(contestant));
   }

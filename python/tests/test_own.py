@@ -231,7 +231,8 @@ def test_own_environments_with_blocks_are_walked_as_they_are_run(policy):
     assert bandit.steps["training"] == result.training_steps[0, 0]
 
 
-@pytest.mark.parametrize("policy", ["mcnb", "linucb:users=each"])
+# Without a preset M-CNB has that of the kind of data, which an own environment does not tell.
+@pytest.mark.parametrize("policy", ["mcnb:preset=default-classification", "linucb:users=each"])
 def test_worlds_of_the_engine_play_as_own_environments(policy, tmp_path):
     """Those with blocks, whose clusters nobody knows, and the synthetic one."""
     for named in (mcnb.environments.samples(file=str(samples_file(tmp_path))),
@@ -240,6 +241,14 @@ def test_worlds_of_the_engine_play_as_own_environments(policy, tmp_path):
         own = mcnb.run(lambda seed: named(seed), policy, rounds=40, seeds=[3])
         assert np.array_equal(own.regret, ours.regret) and np.array_equal(own.reward, ours.reward)
         assert set(own.quality) == set(ours.quality)
+
+
+def test_mcnb_has_the_preset_of_the_kind_of_data(tmp_path):
+    named = mcnb.environments.samples(file=str(samples_file(tmp_path)))
+    by_itself = mcnb.run(named, "mcnb", rounds=40, seeds=[3])
+    for preset, equal in (("default-classification", True), ("default", False)):
+        said = mcnb.run(named, f"mcnb:preset={preset}", rounds=40, seeds=[3])
+        assert np.array_equal(by_itself.training_steps, said.training_steps) == equal
 
 
 @pytest.mark.parametrize("change, kind, text", [

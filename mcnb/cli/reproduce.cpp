@@ -102,7 +102,8 @@ Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_
   const std::map<std::string, std::string> texts = store.kept_texts();
   if (const auto found = texts.find(name); found != texts.end()) {
     section.tables.push_back({"bench-breakdown",
-                              "Time of a round, part by part, beside the paper's",
+                              "Time of a round, part by part, beside the paper's, whose training "
+                              "may take many steps where this one takes one",
                               unpacked(found->second)});
   } else {
     section.notes.push_back("not measured yet: mcnb reproduce " + plan.name);
@@ -148,12 +149,6 @@ struct Made {
   double seconds;
 };
 
-// "plan NAME a=1 b=2" -> "a=1 b=2".
-std::string settings_in(const std::string& key) {
-  const std::size_t space = key.find(' ', std::string("plan ").size());
-  return space == std::string::npos ? "" : key.substr(space + 1);
-}
-
 MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
   MadeBy facts{
       {"made", date()},
@@ -164,7 +159,7 @@ MadeBy made_by(const std::string& command, const std::vector<Made>& all, const C
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
   for (const auto& [plan, by, seconds] : all) {
     facts.emplace_back(
-        fmt::format("{} {}", plan.name, settings_in(key_of(plan))),
+        fmt::format("{} {}", plan.name, without_folders(settings_of(plan))),
         fmt::format("{} rounds, seeds {} to {}{}{}{}", plan.options.rounds, plan.options.first_seed,
                     plan.options.first_seed + plan.options.seeds - 1,
                     seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
@@ -222,7 +217,7 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
     ++outcome.without_data;
     return {.name = plan.name,
             .title = plan.title,
-            .settings = settings_in(key_of(plan)),
+            .settings = without_folders(settings_of(plan)),
             .notes = notes};
   }
   if (const OptionValues settings = read_settings(flags.settings);
@@ -260,7 +255,7 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
     throw CLI::RuntimeError(kInterrupted);
   }
   Section section = make_section(folder, plan, results);
-  section.settings = settings_in(key_of(plan));
+  section.settings = without_folders(settings_of(plan));
   if (results.programs.size() > 1 ||
       (results.programs.size() == 1 && results.programs.begin()->first != this_program())) {
     std::string whose;
@@ -308,10 +303,12 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
   Outcome outcome;
   Outcome ignored;
   RunControl control;
+  bool is_written = false;
   const auto write_page = [&] {
-    if (std::ranges::all_of(page.sections, [](const Section& section) {
-          return section.tables.empty() && section.pictures.empty();
-        })) {
+    is_written |= std::ranges::any_of(page.sections, [](const Section& section) {
+      return !section.tables.empty() || !section.pictures.empty();
+    });
+    if (!is_written) {
       return;  // an earlier page may have something to show
     }
     write_text_file(path, html_page("mcnb: results", page.sections, output,
@@ -348,7 +345,8 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     page.add(section_of(plan, old.flags, store, data, control, ignored), plan, old.flags.command);
   }
   write_page();
-  fmt::print("\npage     {}\nresults  {}\n", path.string(), store.path().string());
+  fmt::print("\npage     {}\nresults  {}\n",
+             is_written ? path.string() : "none: there is nothing to show", store.path().string());
   if (outcome.missing > 0) {
     fmt::print(stderr, "{} runs are missing{}\n", outcome.missing,
                flags.shard.empty() ? ""

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Before the key of a plan, for the text of its file.
-constexpr const char* kPlanText = "text of ";
+// Before the text of the plan's file in what is kept of a request, which ends with it.
+constexpr const char* kPlanText = "# the plan";
 // Before the command in what is kept of a request.
 constexpr const char* kCommand = "$ ";
 
@@ -37,20 +37,21 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// What is listed; or what of the old list it names, with whatever options.
-std::vector<std::string> listed(const std::string& text, const std::vector<std::string>& old,
-                                bool select) {
+// What of the plan's list the text names, with whatever options; empty where it names all of it.
+std::string chosen_from(const std::vector<std::string>& list, const std::string& text, bool& any) {
   const std::vector<std::string> names = split(text);
-  if (!select) {
-    return names;
+  std::string chosen;
+  std::size_t count = 0;
+  for (const std::string& entry : list) {
+    if (names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+          return entry == name || entry.starts_with(name + ":");
+        })) {
+      chosen += (chosen.empty() ? "" : ",") + entry;
+      ++count;
+    }
   }
-  std::vector<std::string> chosen;
-  std::ranges::copy_if(old, std::back_inserter(chosen), [&](const std::string& entry) {
-    return std::ranges::any_of(names, [&](const std::string& name) {
-      return entry == name || entry.starts_with(name + ":");
-    });
-  });
-  return chosen;
+  any = count > 0;
+  return count == list.size() ? "" : chosen;
 }
 
 // Where plans are: those of the current folder come before the ones that came with the program.
@@ -72,8 +73,7 @@ std::string text_of(const Request& request) {
   std::string text;
   for (const std::string& line :
        {request.name, flags.environments, flags.policies, flags.rounds, flags.seeds,
-        flags.first_seed,
-        std::string(flags.tune ? "tune" : "") + std::string(flags.select ? " select" : "")}) {
+        flags.first_seed, std::string(flags.tune ? "tune" : "")}) {
     text += line + "\n";
   }
   for (const std::string& setting : flags.settings) {
@@ -91,10 +91,11 @@ Request read_request(const std::string& text) {
                              &flags.seeds, &flags.first_seed, &tuned}) {
     std::getline(lines, *field);
   }
-  flags.tune = tuned.starts_with("tune");
-  flags.select = tuned.ends_with(" select");
+  flags.tune = !tuned.empty();
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(kCommand)) {
+    if (line == kPlanText) {
+      request.text.assign(std::istreambuf_iterator<char>(lines), {});
+    } else if (line.starts_with(kCommand)) {
       flags.command = line.substr(std::string(kCommand).size());
     } else {
       flags.settings.push_back(line);
@@ -107,8 +108,9 @@ Request read_request(const std::string& text) {
 
 Plan plan_of(const Request& request) {
   const ReproduceFlags& flags = request.flags;
+  const std::string file = request.name + (request.name.ends_with(".toml") ? "" : ".toml");
   Plan plan = request.text.empty() ? read_plan(find_plan(request.name, plan_folders()))
-                                   : read_plan(fs::path(request.name), request.text);
+                                   : read_plan(file, request.text);
   if (!flags.jobs.empty()) {
     plan.options.threads = parse_count("jobs", {0, 1024}, flags.jobs);
   }
@@ -120,14 +122,12 @@ Plan plan_of(const Request& request) {
     }
   }
   if (!flags.environments.empty()) {
-    plan.environments = listed(flags.environments, plan.environments, flags.select);
+    plan.environments = split(flags.environments);
   }
   if (!flags.policies.empty()) {
-    plan.policies = listed(flags.policies, plan.policies, flags.select);
+    plan.policies = split(flags.policies);
   }
-  if (!flags.select) {
-    check_lists(plan);
-  }
+  check_lists(plan);
   for (const auto& [option, value] : read_settings(flags.settings)) {
     plan.settings[option] = value;
   }
@@ -138,29 +138,42 @@ Plan plan_of(const Request& request) {
   return plan;
 }
 
-std::string key_of(const Plan& plan) {
+std::string settings_of(const Plan& plan) {
   std::vector<EnvironmentSpec> specs;
   if (plan.figure != Figure::kBreakdown) {
     for (const Study& study : studies_of(plan, nullptr)) {
       specs.push_back(study.experiment.environment);
     }
   }
-  const OptionValues settings = changed_settings(plan, specs);
-  return "plan " + plan.name + (settings.empty() ? "" : " " + settings_text(settings, " "));
+  return settings_text(changed_settings(plan, specs), " ");
 }
 
-std::vector<Request> requests_of(const ReproduceFlags& flags) {
+std::string key_of(const Plan& plan) {
+  const std::string settings = settings_of(plan);
+  return "plan " + plan.name + (settings.empty() ? "" : " " + settings);
+}
+
+std::vector<Request> requests_of(const ReproduceFlags& flags,
+                                 const std::map<std::string, std::string>& texts) {
   std::vector<Request> requests;
   std::set<std::string> keys;
   const bool all = flags.names == std::vector<std::string>{"all"};
   for (const std::string& name : all ? kPaper : flags.names) {
     Request request{name, flags};
-    request.flags.select = all;
+    if (const auto kept = texts.find(fs::path(name).stem().string());
+        kept != texts.end() && name.ends_with(".toml") && !fs::exists(name)) {
+      request.text = kept->second;
+    }
     if (all) {
-      const Plan plan = plan_of(request);
-      if (plan.environments.empty() || plan.policies.empty()) {
+      const Plan plan = read_plan(find_plan(name, plan_folders()));
+      bool has_environments = false;
+      bool has_policies = false;
+      request.flags.environments =
+          chosen_from(plan.environments, flags.environments, has_environments);
+      request.flags.policies = chosen_from(plan.policies, flags.policies, has_policies);
+      if (!has_environments || !has_policies) {
         fmt::print(stderr, "{} is left out: it has none of these {}\n", name,
-                   plan.environments.empty() ? "data sets" : "policies");
+                   has_environments ? "policies" : "data sets");
         continue;
       }
     }
@@ -180,22 +193,18 @@ std::vector<Request> requests_of(const ReproduceFlags& flags) {
 void remember(const CellStore& store, const Request& request) {
   const Plan plan = plan_of(request);
   const std::string key = key_of(plan);
-  store.keep_text(key, text_of(request) + kCommand + request.flags.command + "\n");
-  store.keep_text(kPlanText + key, plan.text);
+  store.keep_text(key, text_of(request) + kCommand + request.flags.command + "\n" + kPlanText +
+                           "\n" + plan.text);
 }
 
 std::vector<Request> remembered_requests(const CellStore& store, const ReproduceFlags& flags) {
   std::vector<Request> requests;
   std::map<std::string, std::size_t> places;  // by key
-  const std::map<std::string, std::string> texts = store.kept_texts();
-  for (const auto& [name, text] : texts) {
+  for (const auto& [name, text] : store.kept_texts()) {
     if (!name.starts_with("plan ")) {
       continue;
     }
     Request request = read_request(text);
-    if (const auto plan = texts.find(kPlanText + name); plan != texts.end()) {
-      request.text = plan->second;
-    }
     request.flags.stored_only = true;
     request.flags.output = flags.output;
     request.flags.data = flags.data;
@@ -222,15 +231,18 @@ Request joined(Request request, const Request& earlier) {
   if (text_of(same) != text_of(request)) {
     return request;
   }
-  std::string all;
-  if (!request.flags.environments.empty() && !earlier.flags.environments.empty()) {
-    std::set<std::string> seen;
-    for (const std::string& environment :
-         split(earlier.flags.environments + "," + request.flags.environments)) {
-      all += !seen.insert(environment).second ? "" : (all.empty() ? "" : ",") + environment;
+  std::vector<std::string> both = plan_of(earlier).environments;
+  for (const std::string& environment : plan_of(request).environments) {
+    if (std::ranges::count(both, environment) == 0) {
+      both.push_back(environment);
     }
   }
-  request.flags.environments = all;
+  request.flags.environments.clear();
+  if (both != plan_of(request).environments) {
+    for (const std::string& environment : both) {
+      request.flags.environments += (request.flags.environments.empty() ? "" : ",") + environment;
+    }
+  }
   return request;
 }
 
@@ -240,7 +252,11 @@ std::vector<Request> reported_requests(const ReproduceFlags& flags, const CellSt
     if (all.names.empty()) {
       all.names = {"all"};
     }
-    return requests_of(all);
+    std::map<std::string, std::string> texts;
+    for (const Request& request : remembered_requests(store, flags)) {
+      texts[fs::path(request.name).stem().string()] = request.text;
+    }
+    return requests_of(all, texts);
   }
   std::vector<Request> requests = remembered_requests(store, flags);
   if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {

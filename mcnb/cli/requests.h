@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,6 @@ struct ReproduceFlags {
   bool tune = false;
   bool fresh = false;
   bool stored_only = false;
-  bool select = false;  // environments and policies are chosen from the plan's, not put there
   std::string command;
 };
 
@@ -37,10 +37,15 @@ struct Request {
 // All that the flags ask for. Of `all`, those plans that have one of the environments and of the
 // policies that are given. Throws Error (kUsage) where two of them would be the same place of the
 // page, and where none is left.
-std::vector<Request> requests_of(const ReproduceFlags& flags);
+// Of plans whose files are no more, `texts` may have the text, by their names.
+std::vector<Request> requests_of(const ReproduceFlags& flags,
+                                 const std::map<std::string, std::string>& texts = {});
 
 // Throws Error as read_plan does, or for flags out of range.
 Plan plan_of(const Request& request);
+
+// Those that change one of its environments, but for its axis: "a=1 b=2".
+std::string settings_of(const Plan& plan);
 
 // The place of a plan on the page and the names of its files: its name, whether it is tuned, and
 // the settings other than defaults. What has the same key replaces what was there.

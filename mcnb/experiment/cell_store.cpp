@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/contestants.h"
@@ -102,6 +104,11 @@ Json unusual(Json what) {
   return what;
 }
 
+// The environment with its options.
+std::string world_of(const Json& what) {
+  return Json{what.at("environment"), what.at("environment_options")}.dump();
+}
+
 }  // namespace
 
 std::string cell_key(const Cell& cell, const std::string& program) {
@@ -132,18 +139,18 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
                 fmt::format("{}: cannot write: {}", path.string(), failed.message()));
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
+  database_->run("BEGIN IMMEDIATE");  // of several that make the file one is the first
   const std::int64_t kind = database_->number("PRAGMA application_id");
   if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
     database_->run(
-        "BEGIN IMMEDIATE;"
         "CREATE TABLE IF NOT EXISTS cells(key TEXT PRIMARY KEY, environment TEXT, policy TEXT,"
         " seed INTEGER, rounds INTEGER, result TEXT) WITHOUT ROWID;"
-        "PRAGMA application_id = 1296256578;"
-        "COMMIT");
+        "PRAGMA application_id = 1296256578");
   } else if (kind != kApplication) {
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: expected results of mcnb, found another database", path.string()));
   }
+  database_->run("COMMIT");
   database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
   // A file that can only be read fails here, not after the first cell.
   database_->run(
@@ -179,33 +186,63 @@ void CellStore::save_text(const Cell& cell, const std::string& text) const {
   knows_places_ = false;
 }
 
+// All cells of the file, by what they are, and how many there are of each program and data.
+void CellStore::find_places() const {
+  places_.clear();
+  programs_.clear();
+  data_.clear();
+  Statement statement(*database_, "SELECT key FROM cells");
+  while (statement.next()) {
+    const std::string key(statement.bytes(0));
+    Json what = Json::parse(key, nullptr, false);
+    if (!what.is_object() || !what.contains("program") || !what.contains("environment_sources")) {
+      continue;
+    }
+    const Place place{what["program"], what["environment_sources"], key};
+    what = unusual(std::move(what));
+    ++programs_[place.program];
+    ++data_[world_of(what)][place.data];
+    places_.emplace(what.dump(), place);
+  }
+  knows_places_ = true;
+}
+
 std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
+  const Json what = unusual(description(cell));
+  std::optional<std::string> here;
+  try {
+    here = source_text(cell.environment);
+  } catch (const Error&) {  // the data is gone
+  }
   const std::lock_guard lock(mutex_);
   if (!knows_places_) {
-    places_.clear();
-    std::map<std::string, std::size_t> cells;  // by program
-    std::vector<std::pair<std::string, Place>> all;
-    Statement statement(*database_, "SELECT key FROM cells");
-    while (statement.next()) {
-      const std::string key(statement.bytes(0));
-      Json what = Json::parse(key);
-      const std::string program = what["program"];
-      ++cells[program];
-      all.push_back({unusual(std::move(what)).dump(), {program, key}});
-    }
-    for (auto& [what, place] : all) {
-      const auto [found, is_new] = places_.emplace(what, place);
-      const bool is_better =
-          place.program == program_ || (found->second.program != program_ &&
-                                        cells[place.program] > cells[found->second.program]);
-      if (!is_new && is_better) {
-        found->second = std::move(place);
-      }
-    }
-    knows_places_ = true;
+    find_places();
   }
-  const auto found = places_.find(unusual(description(cell)).dump());
-  return found == places_.end() ? std::nullopt : std::optional(found->second);
+  // All cells of a world have the same data: what is here, or else what most have.
+  const std::map<std::string, std::size_t>& known = data_[world_of(what)];
+  std::string data = here.value_or("");
+  if (!here || !known.contains(data)) {
+    std::size_t most = 0;
+    for (const auto& [other, cells] : known) {
+      data = cells > most ? other : data;
+      most = std::max(most, cells);
+    }
+  }
+  std::optional<Place> best;
+  const auto [first, last] = places_.equal_range(what.dump());
+  for (auto found = first; found != last; ++found) {
+    const Place& place = found->second;
+    const bool is_better =
+        !best || place.program == program_ ||
+        (best->program != program_ && programs_[place.program] > programs_[best->program]);
+    if (place.data == data && is_better) {
+      best = place;
+    }
+  }
+  if (best) {
+    best->is_other_data = here && data != *here;
+  }
+  return best;
 }
 
 std::optional<CellStore::Reported> CellStore::find_any(const Cell& cell) const {
@@ -214,7 +251,8 @@ std::optional<CellStore::Reported> CellStore::find_any(const Cell& cell) const {
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  Reported found{result_from_json(*text), place->program};
+  Reported found{result_from_json(*text),
+                 place->program + (place->is_other_data ? ", on other data than is here" : "")};
   found.result.policy = cell.policy.label;
   return found;
 }

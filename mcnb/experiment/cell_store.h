@@ -38,9 +38,10 @@ class CellStore {
   // Either the whole result is on disk afterwards or nothing. Throws Error (kSystem).
   void save(const Cell& cell, const CellResult& result) const;
 
-  // The result of this cell by whatever program and data, for reports of what has been run: this
-  // program's where it has one, else that of the program with the most cells of the file. Says
-  // which. The data need not be there.
+  // The result of this cell by whatever program, for reports of what has been run: this program's
+  // where it has one, else that of the program with the most cells of the file. Says which. The
+  // data need not be here; all cells of an environment are of the same data, what is here before
+  // what most cells have.
   struct Reported {
     CellResult result;
     std::string program;
@@ -72,8 +73,11 @@ class CellStore {
   // Where a result is, and whose.
   struct Place {
     std::string program;
+    std::string data;
     std::string key;
+    bool is_other_data = false;  // than is here
   };
+  void find_places() const;
   std::optional<std::string> find_text(const Cell& cell) const;
   std::optional<std::string> text_at(const std::string& key) const;
   std::optional<Place> find_place(const Cell& cell) const;
@@ -84,7 +88,9 @@ class CellStore {
   mutable std::mutex mutex_;
   std::unique_ptr<Database> database_;
   // For find_any, made when first asked for: by what a cell is, without program and data.
-  mutable std::map<std::string, Place> places_;
+  mutable std::multimap<std::string, Place> places_;
+  mutable std::map<std::string, std::size_t> programs_;                     // cells of each
+  mutable std::map<std::string, std::map<std::string, std::size_t>> data_;  // by environment
   mutable bool knows_places_ = false;
 };
 

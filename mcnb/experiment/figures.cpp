@@ -27,6 +27,9 @@ class SectionMaker {
             fmt::format("{}: published for {} rounds, not shown here", line.label, line.rounds));
       }
     }
+    for (const std::string& value : results_.left_out) {
+      writer_.note(value);
+    }
     for (const StudyResults& study : results_.studies) {
       show(study);
     }
@@ -36,7 +39,9 @@ class SectionMaker {
       }
     }
     if (plan_.figure == Figure::kAxis) {
-      axis_figures(plan_, shown_, results_.order, writer_);
+      const bool has_first =
+          !shown_.empty() && shown_.front().study == &results_.studies.front().study;
+      axis_figures(plan_, shown_, has_first ? results_.order : std::vector<OrderOfArms>(), writer_);
     } else {
       for (const Shown& shown : shown_) {
         plan_.figure == Figure::kRuntime ? runtime_figure(shown) : curves_figure(shown);

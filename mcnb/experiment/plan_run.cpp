@@ -86,7 +86,8 @@ class PlanRun {
       }
       outcome_.studies.push_back(std::move(results));
     }
-    if (plan_.order_of_arms && !plan_.axis->of_environment && outcome_.missing == 0) {
+    if (plan_.order_of_arms && !plan_.axis->of_environment &&
+        outcome_.missing + outcome_.failed == 0) {
       find_order();
     }
     return std::move(outcome_);
@@ -105,18 +106,29 @@ class PlanRun {
     return found;
   }
 
+  // A value of an axis that an environment cannot take, like more users than its data has, is left
+  // out where others remain.
   void prepare() {
+    std::vector<Study> playable;
     for (Study& study : studies_) {
       try {
         study.experiment.description =
             make_environment(study.experiment.environment, study.experiment.options.first_seed)
                 ->description();
-      } catch (const Error&) {
-        if (!options_.cells.stored_only) {
-          throw;  // a report can do without
+      } catch (const Error& error) {
+        const bool is_last = &study == &studies_.back() && playable.empty();
+        if (!options_.cells.stored_only && (study.at.empty() || is_last)) {
+          throw;
         }
+        if (!options_.cells.stored_only) {
+          outcome_.left_out.push_back(
+              fmt::format("{} = {} is left out: {}", plan_.axis->option, study.at, error.what()));
+          continue;
+        }  // a report can do without
       }
+      playable.push_back(std::move(study));
     }
+    studies_ = std::move(playable);
   }
 
   // Policies that do not play as they are called.
@@ -151,8 +163,8 @@ class PlanRun {
     shorter.options.rounds = std::min(study.options.rounds, kOrderRounds);
     const PolicySpec place{.name = study.environment.name,
                            .options = all_options(study.environment)};
-    std::string name = fmt::format("order {} {} {}", written(place), shorter.options.rounds,
-                                   shorter.options.first_seed);
+    std::string name = fmt::format("order {} {} {} {}", written(place), shorter.options.rounds,
+                                   kOrderStride, shorter.options.first_seed);
     std::vector<PolicySpec> policies;
     for (const std::string& label : with_values({plan_.policies.front()}, *plan_.axis)) {
       const auto found = std::ranges::find_if(study.policies, [&](const PolicySpec& policy) {
@@ -164,12 +176,18 @@ class PlanRun {
       policies.push_back(*found);
       name += " " + written(*found);
     }
-    outcome_.order = kept_order(name);
+    const std::string made_by =
+        options_.cells.stored_only
+            ? ""
+            : fmt::format("{} {}", store_.program(), source_text(study.environment));
+    if (!options_.cells.fresh) {
+      outcome_.order = kept_order(name, made_by);
+    }
     if (!outcome_.order.empty() || options_.cells.stored_only) {
       return;
     }
     outcome_.order = compare_orders(shorter, policies, plan_.axis->values, kOrderStride, control_);
-    std::string text = store_.program() + "\n";
+    std::string text = made_by + "\n";
     for (const OrderOfArms& order : outcome_.order) {
       text += fmt::format("{} {} {}\n", number_text(order.correlation),
                           number_text(order.same_choice), order.value);
@@ -179,17 +197,17 @@ class PlanRun {
     }
   }
 
-  // By this program, or, for a report, by any.
-  std::vector<OrderOfArms> kept_order(const std::string& name) const {
+  // By that program, with that data; where none is said, by any.
+  std::vector<OrderOfArms> kept_order(const std::string& name, const std::string& made_by) const {
     const std::map<std::string, std::string> texts = store_.kept_texts();
     const auto found = texts.find(name);
     if (found == texts.end()) {
       return {};
     }
     std::istringstream lines(found->second);
-    std::string program;
-    std::getline(lines, program);
-    if (program != store_.program() && !options_.cells.stored_only) {
+    std::string line;
+    std::getline(lines, line);
+    if (line != made_by && !made_by.empty()) {
       return {};
     }
     std::vector<OrderOfArms> orders;
@@ -297,9 +315,9 @@ class PlanRun {
       const std::vector<Cell> own = cells_of(alone);
       cells.insert(cells.end(), own.begin(), own.end());
     }
-    const std::map<std::string, std::size_t> programs = outcome_.programs;
+    const PlanResults before = outcome_;
     const Found found = run_all(cells);
-    outcome_.programs = programs;  // these cells come again with all others
+    outcome_ = before;  // these cells come again with all others
     if (missing_in(found) > failed_.size()) {
       return false;
     }

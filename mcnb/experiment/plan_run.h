@@ -42,6 +42,7 @@ struct PlanResults {
   std::size_t failed = 0;             // of those, the ones that belong to the studies
   double seconds = 0.0;               // in choosing and learning, of all cells, tuning included
   std::map<std::string, std::size_t> programs;  // whose stored cells a report shows
+  std::vector<std::string> left_out;            // values of the axis, and why
   std::vector<OrderOfArms> order;               // where the plan asks for it, of its first study
 };
 

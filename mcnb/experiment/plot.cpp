@@ -36,7 +36,7 @@ constexpr double kLineWidth = 2.5;
 constexpr double kFirstLineWidth = 4.0;  // of the policy that the others are held against
 constexpr const char* kRandom = "random";
 constexpr double kHeadroom = 1.05;  // of the y axis, over the highest band that is to be seen
-constexpr double kFarAbove = 1.5;   // so many times the next line's top: it may leave the frame
+constexpr double kFarAbove = 1.5;   // so many times the height of all others: it may leave
 constexpr std::size_t kFewOf = 4;   // lines of which one may do so
 
 // The mean over the seeds at a round, and by how much they scatter.
@@ -96,6 +96,14 @@ std::string regret_block(const std::vector<BandPoint>& band) {
   return text + "\n\n";
 }
 
+double bottom_of(const std::vector<BandPoint>& band) {
+  double least = 0.0;
+  for (const BandPoint& point : band) {
+    least = std::min(least, point.mean - point.deviation);
+  }
+  return least;
+}
+
 double top_of(const std::vector<BandPoint>& band) {
   double most = 0.0;
   for (const BandPoint& point : band) {
@@ -135,6 +143,7 @@ struct Line {
   bool may_leave;  // the frame
   double end;      // mean regret after the last round
   double most;     // highest point of the band
+  double least;    // lowest point of the band
 };
 
 // Lines that would press all others together may leave the frame: random play, and at most one
@@ -147,10 +156,16 @@ void let_some_leave(std::vector<Line>& lines) {
     }
   }
   std::ranges::sort(by_top, std::greater(), &Line::most);
+  double bottom = 0.0;
+  for (const Line& line : lines) {
+    bottom = std::min(bottom, line.least);
+  }
   for (std::size_t leaving = by_top.size() / kFewOf; leaving > 0; --leaving) {
     const auto above = std::span(by_top).first(leaving);
-    if (above.back()->most > kFarAbove * by_top[leaving]->most &&
-        std::ranges::count(above, &lines.front()) == 0) {
+    const double height = by_top[leaving]->most - bottom;  // of the frame without them
+    if (std::ranges::all_of(above, [&](const Line* line) {
+          return line->end - bottom > kFarAbove * height && line != &lines.front();
+        })) {
       for (Line* line : above) {
         line->may_leave = true;
       }
@@ -324,7 +339,8 @@ std::vector<Line> lines_of(const Experiment& experiment, const std::vector<CellR
                      .width = i == 0 ? kFirstLineWidth : kLineWidth,
                      .may_leave = experiment.policies[i].name == kRandom,
                      .end = band.back().mean,
-                     .most = top_of(band)});
+                     .most = top_of(band),
+                     .least = bottom_of(band)});
     data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
   }
   let_some_leave(lines);

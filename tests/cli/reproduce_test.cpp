@@ -227,6 +227,16 @@ TEST(Reproduce, EnvironmentsOfOnePlanMayBeRunOneByOne) {
   expect_both();
   EXPECT_EQ(run_program({"report", "--output", output}).status, 0);
   expect_both();
+  // One that the plan has not stands beside its own.
+  EXPECT_EQ(run_program({"reproduce", (folder / "two.toml").string(), "--output", output}).status,
+            0);
+  EXPECT_EQ(run_program({"reproduce", (folder / "two.toml").string(), "--datasets",
+                         "synthetic:users=7", "--output", output})
+                .status,
+            0);
+  expect_both();
+  EXPECT_NE(file_contents(folder / "out" / "two" / "curves.csv").find("users=7"),
+            std::string::npos);
 }
 
 // Files and captions of one place on the page are those of the last call, however its settings are
@@ -300,6 +310,42 @@ TEST(Reproduce, AReportNeedsNeitherThePlansFileNorItsData) {
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
   EXPECT_EQ(file_contents(folder / "out" / "own" / "curves.csv"), numbers);
+  // With other flags too.
+  const ProgramOutcome one =
+      run_program({"report", (folder / "own.toml").string(), "--seeds", "1", "--output", output});
+  EXPECT_EQ(one.status, 0) << one.errors;
+  EXPECT_EQ(one.errors.find("missing"), std::string::npos) << one.errors;
+}
+
+// Data that changes under a name makes runs of its own, which are never mixed.
+TEST(Reproduce, AReportShowsRunsOfTheDataThatIsHere) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  const auto put_samples = [&](int period) {
+    std::string samples;
+    for (int i = 0; i < 60; ++i) {
+      samples += std::to_string(i % 3) + "," + std::to_string(i % period) + "," +
+                 std::to_string(i % 2) + "\n";
+    }
+    put_file(folder / "samples.csv", samples);
+  };
+  put_file(folder / "own.toml",
+           "title = \"Own\"\nenvironments = [\"samples:file=" + (folder / "samples.csv").string() +
+               "\"]\npolicies = [\"linucb\"]\nrounds = 30\nseeds = 2\n");
+  const std::string plan = (folder / "own.toml").string();
+  const auto curves = [&](const std::vector<std::string>& words) {
+    const ProgramOutcome outcome = run_program(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return file_contents(folder / "out" / "own" / "curves.csv");
+  };
+  put_samples(7);
+  const std::string first = curves({"reproduce", plan, "--output", output});
+  put_samples(4);
+  const std::string second = curves({"reproduce", plan, "--output", output});
+  ASSERT_NE(first, second);
+  EXPECT_EQ(curves({"report", "own", "--output", output}), second);
+  put_samples(7);
+  EXPECT_EQ(curves({"report", "own", "--output", output}), first);
 }
 
 TEST(Reproduce, OfAllOnlyPlansWithTheseAreMade) {

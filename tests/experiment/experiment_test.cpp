@@ -228,16 +228,21 @@ TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   Cell unusual = cell;
   unusual.policy = parse_policies("neuucb-one:alpha=0.3:nonnegative=yes").front();
   const CellStore store(folder / "cells.sqlite", "old");
-  store.save(cell, result_of(cell));
-  store.save(unusual, result_of(unusual));
+  CellResult result = result_of(cell);
+  result.regret = 1.0;
+  store.save(cell, result);
+  result.regret = 2.0;
+  store.save(unusual, result);
   {
     Database database(store.path(), Database::Access::kCreate);
     database.run("UPDATE cells SET key = replace(key, '\"nonnegative\":\"no\",', '')");
   }
   const CellStore now(store.path(), "now");
   EXPECT_FALSE(CellStore(store.path(), "old").find(cell).has_value()) << "the key has changed";
-  EXPECT_TRUE(now.find_any(cell).has_value());
-  EXPECT_TRUE(now.find_any(unusual).has_value());
+  ASSERT_TRUE(now.find_any(cell).has_value());
+  EXPECT_EQ(now.find_any(cell)->result.regret, 1.0);
+  ASSERT_TRUE(now.find_any(unusual).has_value());
+  EXPECT_EQ(now.find_any(unusual)->result.regret, 2.0);
 }
 
 TEST(Contestants, MCnbHasThePresetOfTheEnvironmentsKind) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mcnb/base/error.h"
+#include "mcnb/environment/data_source.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/page.h"
 #include "mcnb/experiment/plan_run.h"
@@ -400,7 +401,12 @@ TEST(PlanRun, WhereTheModelFailsTheOthersAreLeftOutAndTheRestGoesOn) {
     const Ran ran = run(plan, store);
     EXPECT_EQ(ran.results.missing, 0U) << "nothing that the same command would run";
     EXPECT_EQ(ran.results.failed, 2U);
-    EXPECT_EQ(ran.results.studies.size(), 2U);
+    EXPECT_EQ(ran.results.failures.size(), 2U);
+    ASSERT_EQ(ran.results.studies.size(), 2U);
+    for (const StudyResults& study : ran.results.studies) {
+      EXPECT_EQ(study.study.experiment.policies.size(), 1U);
+      EXPECT_TRUE(study.results.empty());
+    }
   }
 }
 
@@ -436,6 +442,35 @@ TEST(PlanRun, TheOrderOfArmsIsKept) {
   EXPECT_EQ(report.results.order[1].correlation, first.results.order[1].correlation);
   EXPECT_EQ(report.results.order[1].same_choice, first.results.order[1].same_choice);
   EXPECT_EQ(report.results.order[1].value, "50");
+  // Where a policy fails there is no order, and the rest is shown.
+  Plan failing = plan;
+  failing.axis = Axis{false, "eta_2", {"1000", "0.1"}};
+  failing.policies = {"mcnb:width=8:meta_steps=10"};
+  const Ran failed = run(failing, store);
+  EXPECT_EQ(failed.results.failed, 1U);
+  EXPECT_TRUE(failed.results.order.empty());
+}
+
+TEST(PlanRun, AValueThatTheDataCannotHaveIsLeftOut) {
+  const TemporaryFolder folder;
+  std::string ratings;
+  for (int i = 0; i < 200; ++i) {
+    ratings += fmt::format("{},{},{}\n", i % 10, i * 7 % 23, i % 2 == 0 ? 5 : 1);
+  }
+  put_file(folder / "ratings.csv", ratings);
+  const Plan plan = plan_from(
+      folder,
+      "figure = \"axis\"\nenvironments = [\"ratings:file=" + (folder / "ratings.csv").string() +
+          "\"]\nrounds = 20\nseeds = 1\npolicies = [\"random\"]\n[axis]\n"
+          "option = \"environment.users\"\nvalues = [3, 5, 5000]\n");
+  const auto data = std::make_shared<DataSource>(DataSource::Settings{});
+  const CellStore store(folder / "cells.sqlite", "a");
+  RunControl control;
+  ExperimentProgress progress;
+  const PlanResults results = run_plan(plan, studies_of(plan, data), store, {}, control, progress);
+  EXPECT_EQ(results.studies.size(), 2U);
+  ASSERT_EQ(results.left_out.size(), 1U);
+  EXPECT_NE(results.left_out[0].find("users = 5000 is left out"), std::string::npos);
 }
 
 TEST(PlanRun, CountsTrainingsAsTheScheduleDoes) {

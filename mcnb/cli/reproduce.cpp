@@ -130,10 +130,10 @@ std::string without_folders(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ' ');) {
     const std::size_t slash = word.find_last_of('/');
-    const bool is_address = word.find("://") != std::string::npos ||
+    const bool is_no_path = word.find("://") != std::string::npos ||
                             word.find_first_not_of("0123456789/") == std::string::npos;  // a shard
     const std::size_t equals = word.find('=');
-    if (slash != std::string::npos && !is_address && word != "/") {
+    if (slash != std::string::npos && !is_no_path && word != "/") {
       const std::string head = equals < slash ? word.substr(0, equals + 1) : "";
       word = head + word.substr(slash + 1);
     }

@@ -43,7 +43,7 @@ std::string chosen_from(const std::vector<std::string>& list, const std::string&
   std::string chosen;
   std::size_t count = 0;
   for (const std::string& entry : list) {
-    if (names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+    if (text.empty() || std::ranges::any_of(names, [&](const std::string& name) {
           return entry == name || entry.starts_with(name + ":");
         })) {
       chosen += (chosen.empty() ? "" : ",") + entry;

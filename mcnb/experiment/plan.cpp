@@ -139,6 +139,18 @@ std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource
   return studies;
 }
 
+std::optional<AxisClash> find_clash(const Plan& plan) {
+  for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
+    for (const std::string& policy : plan.policies) {
+      if (*axis && !(*axis)->of_environment &&
+          policy.find(":" + (*axis)->option + "=") != std::string::npos) {
+        return AxisClash{policy, (*axis)->option};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 void check_lists(const Plan& plan) {
   const std::pair<const char*, const std::vector<std::string>*> lists[] = {
       {"datasets", &plan.environments}, {"policies", &plan.policies}};
@@ -152,16 +164,10 @@ void check_lists(const Plan& plan) {
       }
     }
   }
-  for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
-    for (const std::string& policy : plan.policies) {
-      if (*axis && !(*axis)->of_environment &&
-          policy.find(":" + (*axis)->option + "=") != std::string::npos) {
-        refuse_option(
-            "policies",
-            fmt::format("policies without {}, which the plan's axis sets", (*axis)->option),
-            policy);
-      }
-    }
+  if (const std::optional<AxisClash> clash = find_clash(plan)) {
+    refuse_option("policies",
+                  fmt::format("policies without {}, which the plan's axis sets", clash->option),
+                  clash->policy);
   }
 }
 

@@ -80,6 +80,13 @@ Plan read_plan(const std::filesystem::path& path);
 // The same where the file's text is known already.
 Plan read_plan(const std::filesystem::path& path, const std::string& text);
 
+// A policy of the plan that sets the option of an axis itself.
+struct AxisClash {
+  std::string policy;
+  std::string option;
+};
+std::optional<AxisClash> find_clash(const Plan& plan);
+
 // Throws Error (kUsage) for lists that flags have given a plan and that no file could: entries
 // twice, or policies that set an option of an axis themselves.
 void check_lists(const Plan& plan);

@@ -379,14 +379,9 @@ class PlanReader {
                fmt::format("a policy for {}, which others are compared with", one.policy));
       }
     }
-    for (const std::optional<Axis>* axis : {&plan.axis, &plan.lines}) {
-      for (const std::string& policy : plan.policies) {
-        if (*axis && !(*axis)->of_environment &&
-            policy.find(":" + (*axis)->option + "=") != std::string::npos) {
-          refuse(at(root, "policies"), "policies",
-                 fmt::format("{} without {}, which the axis sets", policy, (*axis)->option));
-        }
-      }
+    if (const std::optional<AxisClash> clash = find_clash(plan)) {
+      refuse(at(root, "policies"), "policies",
+             fmt::format("{} without {}, which the axis sets", clash->policy, clash->option));
     }
   }
 

@@ -408,6 +408,7 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
        2,
        "which the plan's axis sets"},
       {{"reproduce", "all", "--datasets", "nothing", "--output", output}, 2, "option datasets"},
+      {{"reproduce", "all", "--datasets", ",", "--output", output}, 2, "option datasets"},
       {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
       {{"results", "merge", (folder / "a.sqlite").string(), (folder / "b.sqlite").string()},
        1,

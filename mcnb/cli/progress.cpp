@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "mcnb/numeric/kernels.h"
 
@@ -43,6 +44,19 @@ std::string this_program() {
   // AVX-512 and AVX2 give the same bits.
   const std::string target = kernels::simd_target();
   return fmt::format("{} {} {}", MCNB_VERSION, MCNB_CODE, target == "avx512" ? "avx2" : target);
+}
+
+std::string this_machine() {
+  std::string processor = "unknown processor";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) {
+      processor = line.substr(line.find(':') + 2);
+      break;
+    }
+  }
+  return fmt::format("{}, {} threads, {}", processor, std::thread::hardware_concurrency(),
+                     kernels::simd_target());
 }
 
 ProgressDisplay::ProgressDisplay(const RunControl& control, const ExperimentProgress& progress)

@@ -28,6 +28,9 @@ class InterruptHandler {
 // or of another instruction set, are not ours.
 std::string this_program();
 
+// Its processor, threads and instruction set, for people.
+std::string this_machine();
+
 // "12 s", "3:05 min", "1:40 h".
 std::string duration_text(double seconds);
 

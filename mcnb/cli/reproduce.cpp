@@ -6,7 +6,6 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <thread>
 
 #include "bench/breakdown.h"
 #include "mcnb/base/error.h"
@@ -16,22 +15,11 @@
 #include "mcnb/cli/requests.h"
 #include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/page.h"
-#include "mcnb/numeric/kernels.h"
 
 namespace mcnb {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) {
-      return line.substr(line.find(':') + 2);
-    }
-  }
-  return "unknown";
-}
 
 std::string date() {
   const std::time_t now = std::time(nullptr);
@@ -84,6 +72,7 @@ Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_
                           const CellStore& store) {
   Section section{.name = plan.name, .title = plan.title};
   const std::string name = "table " + plan.name;
+  const std::string made = "made " + name;
   if (!stored_only) {
     bench::BreakdownOptions options;
     options.users.clear();
@@ -98,6 +87,7 @@ Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_
     options.peer = false;
     options.output = folder.string();
     store.keep_text(name, packed(bench::bench_breakdown(options)));
+    store.keep_text(made, fmt::format("{} on {}", date(), this_machine()));
   }
   const std::map<std::string, std::string> texts = store.kept_texts();
   if (const auto found = texts.find(name); found != texts.end()) {
@@ -105,6 +95,9 @@ Section breakdown_section(const fs::path& folder, const Plan& plan, bool stored_
                               "Time of a round, part by part, beside the paper's, whose training "
                               "may take many steps where this one takes one",
                               unpacked(found->second)});
+    if (const auto when = texts.find(made); when != texts.end()) {
+      section.notes.push_back("measured " + when->second);
+    }
   } else {
     section.notes.push_back("not measured yet: mcnb reproduce " + plan.name);
   }
@@ -142,28 +135,51 @@ std::string without_folders(const std::string& text) {
   return all;
 }
 
-// A plan that was made, by which command, and how long its runs took.
+// "140 on this, 20 on that".
+std::string counts_text(const std::map<std::string, std::size_t>& counts, const char* before) {
+  std::string text;
+  for (const auto& [what, count] : counts) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", count, before, what);
+  }
+  return text;
+}
+
+// A plan that was made, by which command, how long its runs took, and where they come from.
 struct Made {
   Plan plan;
   std::string command;
   double seconds;
+  Origins origins;
 };
+
+// " on this machine, 2026-11-15 to 2026-11-16", as far as it is known.
+std::string where_and_when(const Origins& origins) {
+  std::string text;
+  if (origins.machines.size() == 1) {
+    text += " on " + origins.machines.begin()->first;
+  } else if (!origins.machines.empty()) {
+    text += ", " + counts_text(origins.machines, "on");
+  }
+  if (!origins.first_date.empty()) {
+    text += ", " + origins.first_date;
+    text += origins.last_date == origins.first_date ? "" : " to " + origins.last_date;
+  }
+  return text;
+}
 
 MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
   MadeBy facts{
-      {"made", date()},
+      {"page made", fmt::format("{} on {}", date(), this_machine())},
       {"version", this_program()},
-      {"machine", fmt::format("{}, {} threads, {}", processor(),
-                              std::thread::hardware_concurrency(), kernels::simd_target())},
       {"command", without_folders(command)},
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
-  for (const auto& [plan, by, seconds] : all) {
+  for (const auto& [plan, by, seconds, origins] : all) {
     facts.emplace_back(
         fmt::format("{} {}", plan.name, without_folders(settings_of(plan))),
-        fmt::format("{} rounds, seeds {} to {}{}{}{}", plan.options.rounds, plan.options.first_seed,
-                    plan.options.first_seed + plan.options.seeds - 1,
+        fmt::format("{} rounds, seeds {} to {}{}{}{}{}", plan.options.rounds,
+                    plan.options.first_seed, plan.options.first_seed + plan.options.seeds - 1,
                     seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
-                    by.empty() ? "" : ", by ", without_folders(by)));
+                    where_and_when(origins), by.empty() ? "" : ", by ", without_folders(by)));
   }
   return facts;
 }
@@ -256,14 +272,13 @@ Section section_of(const Plan& plan, const ReproduceFlags& flags, const CellStor
   }
   Section section = make_section(folder, plan, results);
   section.settings = without_folders(settings_of(plan));
-  if (results.programs.size() > 1 ||
-      (results.programs.size() == 1 && results.programs.begin()->first != this_program())) {
-    std::string whose;
-    for (const auto& [program, count] : results.programs) {
-      whose += fmt::format("{}{} of build {}{}", whose.empty() ? "" : ", ", count, program,
-                           program == this_program() ? ", this one" : "");
-    }
-    notes.push_back("runs: " + whose);
+  if (const auto& programs = section.origins.programs;
+      programs.size() > 1 || (programs.size() == 1 && !programs.contains(this_program()))) {
+    notes.push_back("runs: " + counts_text(programs, "of build") +
+                    (programs.contains(this_program()) ? "" : "; this one is " + this_program()));
+  }
+  if (const auto& machines = section.origins.machines; machines.size() > 1) {
+    notes.push_back("runs: " + counts_text(machines, "on") + "; their seconds are not alike");
   }
   section.notes.insert(section.notes.end(), notes.begin(), notes.end());
   for (NamedTable& table : section.tables) {
@@ -284,7 +299,7 @@ struct Page {
   std::vector<Made> made;
 
   void add(Section section, const Plan& plan, const std::string& command) {
-    made.push_back({plan, command, section.seconds});
+    made.push_back({plan, command, section.seconds, section.origins});
     sections.push_back(std::move(section));
   }
 };
@@ -369,7 +384,7 @@ void reproduce(const ReproduceFlags& flags) {
     parse_shard(flags.shard);  // before anything is made
   }
   const std::vector<Request> requests = requests_of(flags);
-  const CellStore store(fs::path(flags.output) / kResultsFile, this_program());
+  const CellStore store(fs::path(flags.output) / kResultsFile, this_program(), this_machine());
   reproduce(flags, requests, store);
 }
 
@@ -444,7 +459,7 @@ void add_report(CLI::App& app) {
                   fmt::format("{}: there are no results; mcnb reproduce makes them",
                               (fs::path(flags->output) / kResultsFile).string()));
     }
-    const CellStore store(fs::path(flags->output) / kResultsFile, this_program());
+    const CellStore store(fs::path(flags->output) / kResultsFile, this_program(), this_machine());
     reproduce(*flags, reported_requests(*flags, store), store);
   });
 }

@@ -66,7 +66,7 @@ void write_report(const std::filesystem::path& folder, const Experiment& experim
 void run(const RunFlags& flags) {
   const Experiment experiment = read_experiment(flags);
   const std::filesystem::path folder = flags.output;
-  const CellStore store(folder / kResultsFile, this_program());
+  const CellStore store(folder / kResultsFile, this_program(), this_machine());
   RunControl control;
   ExperimentProgress progress;
   std::vector<CellResult> results;

@@ -62,6 +62,19 @@ std::int64_t Database::number(const char* sql) {
   return statement.next() ? statement.number(0) : 0;
 }
 
+void Database::keep_log() {
+  constexpr int kPause = 5;  // milliseconds
+  int code = SQLITE_BUSY;
+  for (int waited = 0; (code & 0xff) == SQLITE_BUSY && waited < kPatienceMilliseconds;
+       waited += kPause) {
+    if (waited > 0) {
+      ::sqlite3_sleep(kPause);
+    }
+    code = ::sqlite3_exec(handle_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+  }
+  expect(code, SQLITE_OK);
+}
+
 bool Database::checkpoint(bool truncate) {
   const int code = ::sqlite3_wal_checkpoint_v2(
       handle_, nullptr, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, nullptr,

@@ -25,6 +25,9 @@ class Database {
   void run(const char* sql);
   std::int64_t number(const char* sql);
 
+  // Commits go to a log beside the database from now on, in every connection. Waits for others that
+  // are about the same, which SQLite itself does not.
+  void keep_log();
   // Writes what the log beside the database holds into it, as far as nobody is in the way.
   // `truncate`: and empties it. False where somebody was.
   bool checkpoint(bool truncate = false);

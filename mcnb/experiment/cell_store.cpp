@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -69,6 +70,17 @@ CellResult from_json(const Json& json) {
   return result;
 }
 
+// A result as a cell of a file has it, with where it was made.
+StoredCell stored_cell(const std::string& text, std::string program) {
+  try {
+    const Json json = Json::parse(text);
+    return {from_json(json),
+            {std::move(program), json.value("machine", ""), json.value("date", "")}};
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::kCorrupt, fmt::format("result of a cell: {}", error.what()));
+  }
+}
+
 // What is played, whatever the program and the data.
 Json description(const Cell& cell) {
   return {{"format", kFormat},
@@ -120,16 +132,10 @@ std::string cell_key(const Cell& cell, const std::string& program) {
 
 std::string result_to_json(const CellResult& result) { return to_json(result).dump(); }
 
-CellResult result_from_json(const std::string& text) {
-  try {
-    return from_json(Json::parse(text));
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kCorrupt, fmt::format("result of a cell: {}", error.what()));
-  }
-}
+CellResult result_from_json(const std::string& text) { return stored_cell(text, "").result; }
 
-CellStore::CellStore(const std::filesystem::path& path, std::string program)
-    : path_(path), program_(std::move(program)) {
+CellStore::CellStore(const std::filesystem::path& path, std::string program, std::string machine)
+    : path_(path), program_(std::move(program)), machine_(std::move(machine)) {
   std::error_code failed;
   if (path.has_parent_path()) {
     std::filesystem::create_directories(path.parent_path(), failed);
@@ -151,7 +157,8 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program)
                 fmt::format("{}: expected results of mcnb, found another database", path.string()));
   }
   database_->run("COMMIT");
-  database_->run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  database_->keep_log();
+  database_->run("PRAGMA synchronous = FULL");
   // A file that can only be read fails here, not after the first cell.
   database_->run(
       "CREATE TABLE IF NOT EXISTS texts(name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;"
@@ -245,14 +252,14 @@ std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
   return best;
 }
 
-std::optional<CellStore::Reported> CellStore::find_any(const Cell& cell) const {
+std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
   const std::optional<Place> place = find_place(cell);
   const std::optional<std::string> text = place ? text_at(place->key) : std::nullopt;
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  Reported found{result_from_json(*text),
-                 place->program + (place->is_other_data ? ", on other data than is here" : "")};
+  StoredCell found = stored_cell(
+      *text, place->program + (place->is_other_data ? ", on other data than is here" : ""));
   found.result.policy = cell.policy.label;
   return found;
 }
@@ -270,18 +277,30 @@ bool CellStore::has_any_of(const std::string& environment) const {
   return statement.bind(1, std::string_view(environment)).next();
 }
 
-std::optional<CellResult> CellStore::find(const Cell& cell) const {
+std::optional<StoredCell> CellStore::find(const Cell& cell) const {
   const std::optional<std::string> text = find_text(cell);
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  CellResult result = result_from_json(*text);
-  result.policy = cell.policy.label;  // the same options may have been written differently
-  return result;
+  StoredCell found = stored_cell(*text, program_);
+  found.result.policy = cell.policy.label;  // the same options may have been written differently
+  return found;
+}
+
+Origin CellStore::origin() const {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char day[16];
+  return {program_, machine_, {day, std::strftime(day, sizeof day, "%Y-%m-%d", &parts)}};
 }
 
 void CellStore::save(const Cell& cell, const CellResult& result) const {
-  save_text(cell, result_to_json(result));
+  Json json = to_json(result);
+  const Origin here = origin();
+  json["machine"] = here.machine;
+  json["date"] = here.date;
+  save_text(cell, json.dump());
 }
 
 std::optional<std::string> CellStore::find_failure(const Cell& cell) const {

@@ -22,31 +22,40 @@ std::string result_to_json(const CellResult& result);
 // Throws Error (kCorrupt) for text that result_to_json did not write.
 CellResult result_from_json(const std::string& text);
 
+// By which program, on which machine and on what day a result was made; the last two are empty in
+// files from before they were kept.
+struct Origin {
+  std::string program;
+  std::string machine;
+  std::string date;  // 2026-11-16
+};
+
+struct StoredCell {
+  CellResult result;
+  Origin origin;
+};
+
 // Finished cells in one SQLite file, so that an interrupted experiment goes on where it was, a
 // larger one reuses the smaller, and several machines can share the work. May be used from many
 // threads, and the file by several programs at once.
 class CellStore {
  public:
-  // `program` stands for the code that computes cells: results of another are not found. Makes the
-  // file, and its folder, where need be. Throws Error: kSystem where it cannot be written to,
-  // kCorrupt where it is no such file.
-  CellStore(const std::filesystem::path& path, std::string program);
+  // `program` stands for the code that computes cells: results of another are not found. `machine`
+  // is kept with what is saved. Makes the file, and its folder, where need be. Throws Error:
+  // kSystem where it cannot be written to, kCorrupt where it is no such file.
+  CellStore(const std::filesystem::path& path, std::string program, std::string machine = {});
 
   // The result of exactly this cell, computed by this program.
-  std::optional<CellResult> find(const Cell& cell) const;
+  std::optional<StoredCell> find(const Cell& cell) const;
 
   // Either the whole result is on disk afterwards or nothing. Throws Error (kSystem).
   void save(const Cell& cell, const CellResult& result) const;
 
   // The result of this cell by whatever program, for reports of what has been run: this program's
-  // where it has one, else that of the program with the most cells of the file. Says which. The
-  // data need not be here; all cells of an environment are of the same data, what is here before
-  // what most cells have.
-  struct Reported {
-    CellResult result;
-    std::string program;
-  };
-  std::optional<Reported> find_any(const Cell& cell) const;
+  // where it has one, else that of the program with the most cells of the file. The data need not
+  // be here; all cells of an environment are of the same data, what is here before what most cells
+  // have.
+  std::optional<StoredCell> find_any(const Cell& cell) const;
   std::optional<std::string> find_any_failure(const Cell& cell) const;
   // Whether there is a cell of an environment of that name.
   bool has_any_of(const std::string& environment) const;
@@ -68,6 +77,8 @@ class CellStore {
 
   const std::filesystem::path& path() const { return path_; }
   const std::string& program() const { return program_; }
+  // Of what is saved now.
+  Origin origin() const;
 
  private:
   // Where a result is, and whose.
@@ -85,6 +96,7 @@ class CellStore {
 
   std::filesystem::path path_;
   std::string program_;
+  std::string machine_;
   mutable std::mutex mutex_;
   std::unique_ptr<Database> database_;
   // For find_any, made when first asked for: by what a cell is, without program and data.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "mcnb/base/error.h"
@@ -64,6 +65,17 @@ std::uint64_t shard_of(const Cell& cell, std::uint64_t count) {
 
 }  // namespace
 
+void Origins::add(const Origin& origin) {
+  ++programs[origin.program];
+  if (!origin.machine.empty()) {
+    ++machines[origin.machine];
+  }
+  if (!origin.date.empty()) {
+    first_date = first_date.empty() ? origin.date : std::min(first_date, origin.date);
+    last_date = std::max(last_date, origin.date);
+  }
+}
+
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,
@@ -75,15 +87,15 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
   for (std::size_t i = 0; i < cells.size(); ++i) {
     bool known = false;
     if (!options.fresh || options.stored_only) {
-      if (!options.stored_only) {
-        results[i] = store.find(cells[i]);
-      } else if (std::optional<CellStore::Reported> found = store.find_any(cells[i])) {
+      std::optional<StoredCell> found =
+          options.stored_only ? store.find_any(cells[i]) : store.find(cells[i]);
+      known = found.has_value();
+      if (known) {
         results[i] = std::move(found->result);
-        if (options.programs != nullptr) {
-          ++(*options.programs)[found->program];
+        if (options.origins != nullptr) {
+          options.origins->add(found->origin);
         }
       }
-      known = results[i].has_value();
       if (!known && options.failures != nullptr) {
         if (const std::optional<std::string> why = options.stored_only
                                                        ? store.find_any_failure(cells[i])
@@ -106,7 +118,7 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
   progress.cells_total += kept + missing.size();
   progress.rounds_total += rounds;
 
-  std::mutex failing;
+  std::mutex noting;
   ThreadPool threads(options.threads);
   threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
     const std::size_t i = missing[begin];
@@ -118,6 +130,10 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
       if (results[i]) {
         store.save(cells[i], *results[i]);
         ++progress.cells_done;
+        if (options.origins != nullptr) {
+          const std::lock_guard lock(noting);
+          options.origins->add(store.origin());
+        }
       }
     } catch (const Error& error) {
       if (options.failures == nullptr || error.kind() != ErrorKind::kInput) {
@@ -126,7 +142,7 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
       }
       store.save_failure(cells[i], error.what());
       ++progress.cells_done;
-      const std::lock_guard lock(failing);
+      const std::lock_guard lock(noting);
       (*options.failures)[i] = error.what();
     } catch (...) {
       control.stop = true;

@@ -52,13 +52,23 @@ Shard parse_shard(const std::string& text);
 // network left the finite numbers, say.
 using CellFailures = std::map<std::size_t, std::string>;
 
+// Where results come from, and how many from each.
+struct Origins {
+  std::map<std::string, std::size_t> programs;
+  std::map<std::string, std::size_t> machines;  // those that are known
+  std::string first_date;                       // empty: none is known
+  std::string last_date;
+
+  void add(const Origin& origin);
+};
+
 struct CellRunOptions {
   std::uint64_t threads = 0;
   bool fresh = false;        // run again what the store has
   bool stored_only = false;  // run nothing, and take results of whatever program and data
   Shard shard = {};
   CellFailures* failures = nullptr;  // where an Error of kind kInput goes instead of ending all
-  std::map<std::string, std::size_t>* programs = nullptr;  // whose results were taken, how many
+  Origins* origins = nullptr;        // where those of all results go
 };
 
 // Runs the cells that the store does not have side by side, and saves each as soon as it is

@@ -57,6 +57,7 @@ class SectionMaker {
     chosen_options();
     curves_file();
     writer_.section().seconds = results_.seconds;
+    writer_.section().origins = results_.origins;
     return std::move(writer_.section());
   }
 

@@ -29,6 +29,7 @@ struct Section {
   std::vector<NamedTable> tables;
   std::vector<NamedPicture> pictures;
   double seconds = 0.0;  // of all its runs, in choosing and learning
+  Origins origins;       // of all its runs
 };
 
 // Draws the pictures of a plan and makes its tables, into the folder: pictures as PNG and SVG, all

@@ -98,7 +98,7 @@ class PlanRun {
     CellRunOptions options = options_.cells;
     failed_.clear();
     options.failures = &failed_;
-    options.programs = &outcome_.programs;
+    options.origins = &outcome_.origins;
     Found found = run_cells(cells, store_, options, control_, progress_);
     for (const auto& [place, why] : failed_) {
       outcome_.failures.push_back(fmt::format("{}: {}", cells[place].environment.name, why));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -41,9 +40,9 @@ struct PlanResults {
   std::vector<std::string> failures;  // of cells that could not be played to their end
   std::size_t failed = 0;             // of those, the ones that belong to the studies
   double seconds = 0.0;               // in choosing and learning, of all cells, tuning included
-  std::map<std::string, std::size_t> programs;  // whose stored cells a report shows
-  std::vector<std::string> left_out;            // values of the axis, and why
-  std::vector<OrderOfArms> order;               // where the plan asks for it, of its first study
+  Origins origins;                    // of all cells, tuning included
+  std::vector<std::string> left_out;  // values of the axis, and why
+  std::vector<OrderOfArms> order;     // where the plan asks for it, of its first study
 };
 
 struct PlanRunOptions {

@@ -148,10 +148,68 @@ TEST(CellStore, GivesBackWhatWasSavedAlsoAfterItWasOpenedAgain) {
   }
   const CellStore store(folder / "deep" / "cells.sqlite", "a");
   ASSERT_TRUE(store.find(cell).has_value());
-  EXPECT_EQ(result_to_json(*store.find(cell)), result_to_json(result));
+  EXPECT_EQ(result_to_json(store.find(cell)->result), result_to_json(result));
   EXPECT_FALSE(CellStore(store.path(), "b").find(cell).has_value()) << "of another program";
   EXPECT_EQ(store.size(), 1U);
   EXPECT_THROW(result_from_json("{}"), Error);
+}
+
+TEST(CellStore, KeepsWhereAndWhenARunWasMade) {
+  const TemporaryFolder folder;
+  const Cell cell{{"synthetic", {}}, parse_policies("random").front(), 1, 50};
+  Cell old = cell;
+  old.seed = 2;
+  const CellStore store(folder / "cells.sqlite", "a", "a machine of two cores");
+  store.save(cell, result_of(cell));
+  store.save(old, result_of(old));
+  const Origin origin = store.find(cell)->origin;
+  EXPECT_EQ(origin.program, "a");
+  EXPECT_EQ(origin.machine, "a machine of two cores");
+  EXPECT_EQ(origin.date.size(), 10U) << origin.date;
+  EXPECT_EQ(origin.date, store.origin().date) << "but at midnight";
+  EXPECT_EQ(CellStore(store.path(), "b").find_any(cell)->origin.machine, origin.machine);
+  // Files from before have neither.
+  {
+    Database database(store.path(), Database::Access::kCreate);
+    database.run(
+        "UPDATE cells SET result = json_remove(result, '$.machine', '$.date')"
+        " WHERE seed = 2");
+  }
+  ASSERT_TRUE(store.find(old).has_value());
+  EXPECT_EQ(store.find(old)->origin.machine, "");
+
+  Origins origins;
+  RunControl control;
+  ExperimentProgress progress;
+  Cell fresh = cell;
+  fresh.seed = 3;
+  run_cells({cell, old, fresh}, store, {.origins = &origins}, control, progress);
+  EXPECT_EQ(origins.programs.at("a"), 3U);
+  EXPECT_EQ(origins.machines.at("a machine of two cores"), 2U) << "kept, and run now";
+  EXPECT_EQ(origins.first_date, origin.date);
+  origins.add({"b", "", "2020-01-01"});
+  EXPECT_EQ(origins.first_date, "2020-01-01");
+  EXPECT_EQ(origins.last_date, origin.date);
+}
+
+// Programs that begin at the same moment, as a script starts them.
+TEST(CellStore, ManyMayMakeTheFileAtOnce) {
+  for (int i = 0; i < 10; ++i) {
+    const TemporaryFolder folder;
+    std::vector<std::thread> programs;
+    for (int j = 0; j < 8; ++j) {
+      programs.emplace_back([&] {
+        try {
+          const CellStore store(folder / "cells.sqlite", "a");
+        } catch (const Error& error) {
+          ADD_FAILURE() << error.what();
+        }
+      });
+    }
+    for (std::thread& program : programs) {
+      program.join();
+    }
+  }
 }
 
 TEST(CellStore, AddsTheRunsOfAnotherFileThatItHasNot) {
@@ -206,7 +264,7 @@ TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
   old.save(cell, result);
   ASSERT_TRUE(CellStore(store.path(), "mine").find_any(cell).has_value());
   const CellStore again(store.path(), "mine");
-  EXPECT_EQ(again.find_any(cell)->program, "old");
+  EXPECT_EQ(again.find_any(cell)->origin.program, "old");
   EXPECT_TRUE(again.has_any_of("synthetic"));
   Cell other = cell;
   other.policy = parse_policies("linucb:alpha=0.7").front();
@@ -214,7 +272,7 @@ TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
   // Its own come first.
   result.regret = 7.0;
   again.save(cell, result);
-  EXPECT_EQ(again.find_any(cell)->program, "mine");
+  EXPECT_EQ(again.find_any(cell)->origin.program, "mine");
   EXPECT_EQ(again.find_any(cell)->result.regret, 7.0);
   again.save_failure(other, "why");
   EXPECT_EQ(again.find_any_failure(other), "why");

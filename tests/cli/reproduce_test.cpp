@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -76,6 +77,11 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
   const ProgramOutcome report = run_program({"report", plan, "--output", (folder / "1").string()});
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
+  // The page knows where and when the runs were made.
+  const std::string page = file_contents(folder / "1" / "report.html");
+  EXPECT_TRUE(std::regex_search(page, std::regex(", runs of [^<]* on [^<]*, \\d+ threads, \\w+, "
+                                                 "\\d{4}-\\d\\d-\\d\\d")))
+      << page;
   // The joined results are those of one machine.
   run_program({"reproduce", plan, "--output", (folder / "whole").string()});
   EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),

@@ -174,12 +174,16 @@ MadeBy made_by(const std::string& command, const std::vector<Made>& all, const C
       {"command", without_folders(command)},
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
   for (const auto& [plan, by, seconds, origins] : all) {
+    std::string text;
+    if (plan.figure != Figure::kBreakdown) {
+      text = fmt::format("{} rounds, seeds {} to {}{}{}, ", plan.options.rounds,
+                         plan.options.first_seed, plan.options.first_seed + plan.options.seeds - 1,
+                         seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
+                         where_and_when(origins));
+    }
     facts.emplace_back(
         fmt::format("{} {}", plan.name, without_folders(settings_of(plan))),
-        fmt::format("{} rounds, seeds {} to {}{}{}{}{}", plan.options.rounds,
-                    plan.options.first_seed, plan.options.first_seed + plan.options.seeds - 1,
-                    seconds > 0.0 ? ", runs of " + duration_text(seconds) + " in all" : "",
-                    where_and_when(origins), by.empty() ? "" : ", by ", without_folders(by)));
+        text + "by " + (by.empty() ? "a command that was not kept" : without_folders(by)));
   }
   return facts;
 }

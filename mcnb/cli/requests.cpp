@@ -222,6 +222,10 @@ std::vector<Request> remembered_requests(const CellStore& store, const Reproduce
       requests[place->second] = std::move(request);
     }
   }
+  // In the paper's order, then the others.
+  std::ranges::stable_sort(requests, {}, [](const Request& request) {
+    return std::ranges::find(kPaper, request.name) - kPaper.begin();
+  });
   return requests;
 }
 

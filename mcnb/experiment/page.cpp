@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 
@@ -26,7 +28,9 @@ figcaption, caption { text-align: left; color: #444; font-size: .9rem; padding: 
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #eee; white-space: nowrap; }
 th { text-align: left; border-bottom: 2px solid #999; }
-td.number { text-align: right; }
+.number { text-align: right; }
+.made th { border-bottom-width: 1px; vertical-align: top; }
+.made td { white-space: normal; overflow-wrap: anywhere; }
 .note { background: #fff6e0; padding: .5rem 1rem; }
 )";
 
@@ -67,21 +71,31 @@ std::string base64_of(const std::filesystem::path& path) {
   return text;
 }
 
+// A dash stands for a number, and so may nothing at all.
+bool is_number(const std::string& cell) {
+  return cell.empty() || std::isdigit(static_cast<unsigned char>(cell[0])) != 0 || cell[0] == '-' ||
+         cell[0] == '+' || cell[0] == '<';
+}
+
+// Columns of numbers stand to the right, with their headings.
 std::string table_html(const NamedTable& table) {
+  const std::vector<std::vector<std::string>>& rows = table.for_people.rows();
   std::string out = "<div class=\"wide\"><table>";
   out += "<caption>" + escaped(table.caption) + " (" + escaped(table.name) + ".csv)</caption>";
   out += "<thead><tr>";
+  std::vector<const char*> classes;
   for (const std::string& heading : table.for_people.headings()) {
-    out += "<th>" + escaped(heading) + "</th>";
+    const std::size_t column = classes.size();
+    const bool of_numbers =
+        std::ranges::all_of(rows, [&](const auto& row) { return is_number(row[column]); });
+    classes.push_back(of_numbers ? " class=\"number\"" : "");
+    out += fmt::format("<th{}>{}</th>", classes.back(), escaped(heading));
   }
   out += "</tr></thead><tbody>";
-  for (const std::vector<std::string>& row : table.for_people.rows()) {
+  for (const std::vector<std::string>& row : rows) {
     out += "<tr>";
-    for (const std::string& cell : row) {
-      const bool number =
-          !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 ||
-                            cell[0] == '-' || cell[0] == '+' || cell[0] == '<');
-      out += fmt::format("<td{}>{}</td>", number ? " class=\"number\"" : "", escaped(cell));
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      out += fmt::format("<td{}>{}</td>", classes[column], escaped(row[column]));
     }
     out += "</tr>";
   }
@@ -128,7 +142,7 @@ std::string html_page(const std::string& title, const std::vector<Section>& sect
       out += table_html(table);
     }
   }
-  out += "<h2 id=\"made\">How it was made</h2>\n<table>";
+  out += "<h2 id=\"made\">How it was made</h2>\n<table class=\"made\">";
   for (const auto& [what, text] : made_by) {
     out += fmt::format("<tr><th>{}</th><td>{}</td></tr>", escaped(what), escaped(text));
   }

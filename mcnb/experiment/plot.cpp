@@ -236,12 +236,12 @@ std::string curves_panel(const std::vector<Line>& lines, std::uint64_t seeds,
       "set title {} noenhanced\n"
       "set ylabel {} noenhanced\n"
       "set yrange [{}:{}]\n"
-      "set key {} Left reverse noenhanced opaque samplen 2.5 spacing 1.15\n"
+      "set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n"
       "plot {}",
       gnuplot_string(about.title), gnuplot_string(about.y), about.low,
       limit ? fmt::format("{}", *limit) : "*",
       // A line that leaves the frame goes where the legend would be.
-      entries <= kMostInside && !limit ? "top left" : kBelow, plots);
+      entries <= kMostInside && !limit ? "top left opaque" : kBelow, plots);
 }
 
 // Of one policy all measures; of several the adjusted Rand index, which unites the others.

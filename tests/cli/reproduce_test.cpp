@@ -200,7 +200,8 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
   EXPECT_EQ(second.status, 0) << second.errors;
   const auto expect_all = [&] {
     const std::string page = file_contents(folder / "out" / "report.html");
-    for (const char* part : {"Small &amp; quick", "Another one", "Times", "paper, V100"}) {
+    for (const char* part :
+         {"Small &amp; quick", "Another one", "Times", "paper, V100", "measured 20"}) {
       EXPECT_NE(page.find(part), std::string::npos) << part;
     }
   };

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <mcnb_code.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +88,29 @@ void ProgressDisplay::watch() {
   }
 }
 
+namespace {
+
+std::size_t terminal_width() {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+// A bar and the text behind it, in less than so many columns: the text comes first.
+std::string bar_line(double share, const std::string& text, std::size_t width) {
+  constexpr std::size_t kLongestBar = 30;
+  const std::size_t room = width > text.size() + 2 ? width - text.size() - 2 : 0;
+  const std::size_t length = std::min(kLongestBar, room);
+  std::string line;
+  for (std::size_t i = 0; i < length; ++i) {
+    const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(length);
+    line += place <= share ? "█" : "░";
+  }
+  return line + (length > 0 ? " " : "") + text.substr(0, width - 1);
+}
+
+}  // namespace
+
 void ProgressDisplay::show() const {
   const auto total = static_cast<double>(progress_.rounds_total.load());
   const auto done = static_cast<double>(control_.rounds_done.load());
@@ -103,12 +127,7 @@ void ProgressDisplay::show() const {
     fmt::print(stderr, "{}\n", text);
     return;
   }
-  constexpr int kBarWidth = 30;
-  std::string bar;
-  for (int i = 0; i < kBarWidth; ++i) {
-    bar += i < static_cast<int>(share * kBarWidth + 0.5) ? "█" : "░";
-  }
-  fmt::print(stderr, "\r{} {}\x1b[K", bar, text);
+  fmt::print(stderr, "\r{}\x1b[K", bar_line(share, text, terminal_width()));
   std::fflush(stderr);
 }
 

@@ -337,18 +337,22 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i];
     fmt::print(stderr, "{}\n", plans[i].name);
-    Section section = section_of(plans[i], request.flags, store, data, control, outcome);
-    show(section, output / plans[i].name);
     // The page shows it beside what was made before for the same place.
     Request whole = request;
     const auto same = std::ranges::find_if(
         earlier, [&](const Request& old) { return key_of(plan_of(old)) == key_of(plans[i]); });
-    if (same != earlier.end()) {
+    const bool is_new = same == earlier.end();
+    if (!is_new) {
       if (!flags.stored_only) {
         whole = joined(request, *same);
       }
       earlier.erase(same);
     }
+    if (is_new && !flags.stored_only) {
+      remember(store, whole);  // for reports of runs that are not yet complete
+    }
+    Section section = section_of(plans[i], request.flags, store, data, control, outcome);
+    show(section, output / plans[i].name);
     if (whole.flags.environments != request.flags.environments) {
       whole.flags.stored_only = true;
       section = section_of(plan_of(whole), whole.flags, store, data, control, ignored);
@@ -372,6 +376,9 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
                                    : ": join the shards by mcnb results merge; where policies are "
                                      "tuned or matched, then run every shard again on the joined "
                                      "file");
+  }
+  if (flags.stored_only && !is_written) {
+    throw CLI::RuntimeError(kFailure);
   }
   if (outcome.failed > 0) {
     fmt::print(stderr, "{} runs failed: see the notes\n", outcome.failed);
@@ -479,9 +486,7 @@ void add_results(CLI::App& app) {
   merge->add_option("FROM", *files, "Files whose runs it gets")->required();
   merge->callback([first, files] {
     for (const std::string& from : *files) {
-      if (!fs::exists(from)) {  // before INTO is made
-        throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", from));
-      }
+      CellStore::expect_results(from);  // before INTO is made
     }
     const CellStore into(*first, this_program());
     for (const std::string& from : *files) {

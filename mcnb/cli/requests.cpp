@@ -67,6 +67,19 @@ const std::vector<std::string> kPaper = {"fig-recommendation", "fig-classificati
                                          "table-breakdown",    "fig-nu-gamma",       "fig-s",
                                          "fig-users",          "fig-clusters"};
 
+// The table of times has a world and a policy of its own.
+void refuse_flags_of_breakdown(const ReproduceFlags& flags, const Plan& plan) {
+  const std::pair<const char*, std::string> given[] = {
+      {"datasets", flags.environments},
+      {"policies", flags.policies},
+      {"set", flags.settings.empty() ? "" : flags.settings.front()}};
+  for (const auto& [flag, value] : given) {
+    if (plan.figure == Figure::kBreakdown && !value.empty()) {
+      refuse_option(flag, fmt::format("nothing beside {}, which has its own", plan.name), value);
+    }
+  }
+}
+
 // What was asked of a plan, as one text.
 std::string text_of(const Request& request) {
   const ReproduceFlags& flags = request.flags;
@@ -178,6 +191,9 @@ std::vector<Request> requests_of(const ReproduceFlags& flags,
       }
     }
     requests.push_back(std::move(request));
+    if (!all) {
+      refuse_flags_of_breakdown(flags, plan_of({name, {}, requests.back().text}));
+    }
     if (!keys.insert(key_of(plan_of(requests.back()))).second) {
       refuse_option("NAME", "plans of different names", name);
     }
@@ -263,17 +279,25 @@ std::vector<Request> reported_requests(const ReproduceFlags& flags, const CellSt
     return requests_of(all, texts);
   }
   std::vector<Request> requests = remembered_requests(store, flags);
-  if (!flags.names.empty() && flags.names != std::vector<std::string>{"all"}) {
-    std::erase_if(requests, [&](const Request& request) {
-      return std::ranges::none_of(flags.names, [&](const std::string& name) {
-        return name == request.name || fs::path(name).stem() == fs::path(request.name).stem();
-      });
-    });
+  const auto is_called = [](const Request& request, const std::string& name) {
+    return name == request.name || fs::path(name).stem() == fs::path(request.name).stem();
+  };
+  const bool all = flags.names.empty() || flags.names == std::vector<std::string>{"all"};
+  for (const std::string& name : all ? std::vector<std::string>() : flags.names) {
+    if (std::ranges::none_of(requests, [&](const Request& one) { return is_called(one, name); })) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: no plan {} has been run; mcnb reproduce runs it",
+                              store.path().string(), name));
+    }
   }
+  std::erase_if(requests, [&](const Request& request) {
+    return !all && std::ranges::none_of(flags.names, [&](const std::string& name) {
+      return is_called(request, name);
+    });
+  });
   if (requests.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: no such plan has been run; mcnb reproduce runs it",
-                            store.path().string()));
+    throw Error(ErrorKind::kInput, fmt::format("{}: no plan has been run; mcnb reproduce runs it",
+                                               store.path().string()));
   }
   return requests;
 }

@@ -81,6 +81,18 @@ StoredCell stored_cell(const std::string& text, std::string program) {
   }
 }
 
+// Nothing where the text is damaged: the cell is then run again.
+std::optional<StoredCell> readable(const std::string& text, std::string program,
+                                   const std::string& label) {
+  try {
+    StoredCell cell = stored_cell(text, std::move(program));
+    cell.result.policy = label;  // the same options may have been written differently
+    return cell;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // What is played, whatever the program and the data.
 Json description(const Cell& cell) {
   return {{"format", kFormat},
@@ -258,10 +270,9 @@ std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  StoredCell found = stored_cell(
-      *text, place->program + (place->is_other_data ? ", on other data than is here" : ""));
-  found.result.policy = cell.policy.label;
-  return found;
+  return readable(*text,
+                  place->program + (place->is_other_data ? ", on other data than is here" : ""),
+                  cell.policy.label);
 }
 
 std::optional<std::string> CellStore::find_any_failure(const Cell& cell) const {
@@ -282,9 +293,7 @@ std::optional<StoredCell> CellStore::find(const Cell& cell) const {
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  StoredCell found = stored_cell(*text, program_);
-  found.result.policy = cell.policy.label;  // the same options may have been written differently
-  return found;
+  return readable(*text, program_, cell.policy.label);
 }
 
 Origin CellStore::origin() const {
@@ -333,28 +342,43 @@ std::map<std::string, std::string> CellStore::kept_texts() const {
   return texts;
 }
 
+void CellStore::expect_results(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path.string()));
+  }
+  Database look(path, Database::Access::kReadOnly);
+  if (look.number("PRAGMA application_id") != kApplication) {
+    throw Error(ErrorKind::kCorrupt, fmt::format("{}: expected results of mcnb, found something "
+                                                 "else",
+                                                 path.string()));
+  }
+}
+
 std::size_t CellStore::merge(const std::filesystem::path& other) const {
-  if (!std::filesystem::exists(other)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", other.string()));
-  }
-  {
-    // Looked at before it is opened for good, which would make a database of any empty file.
-    Database look(other, Database::Access::kReadOnly);
-    if (look.number("PRAGMA application_id") != kApplication) {
-      throw Error(ErrorKind::kCorrupt, fmt::format("{}: expected results of mcnb, found something "
-                                                   "else",
-                                                   other.string()));
-    }
-  }
-  const CellStore from(other, program_);
+  expect_results(other);
+  Database from(other, Database::Access::kReadOnly);
   const std::lock_guard lock(mutex_);
-  const std::string name = other.string();
-  Statement(*database_, "ATTACH ?1 AS other").bind(1, std::string_view(name)).finish();
   const std::int64_t before = database_->number("SELECT count(*) FROM cells");
-  database_->run(
-      "INSERT OR IGNORE INTO cells SELECT * FROM other.cells;"
-      "INSERT OR IGNORE INTO texts SELECT * FROM other.texts");
-  database_->run("DETACH other");
+  database_->run("BEGIN IMMEDIATE");
+  try {
+    Statement cells(from, "SELECT key, environment, policy, seed, rounds, result FROM cells");
+    Statement add_cell(*database_, "INSERT OR IGNORE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
+    while (cells.next()) {
+      add_cell.bind(1, cells.bytes(0)).bind(2, cells.bytes(1)).bind(3, cells.bytes(2));
+      add_cell.bind(4, cells.number(3)).bind(5, cells.number(4)).bind(6, cells.bytes(5)).finish();
+    }
+    if (from.number("SELECT count(*) FROM sqlite_schema WHERE name = 'texts'") > 0) {
+      Statement texts(from, "SELECT name, text FROM texts");
+      Statement add_text(*database_, "INSERT OR IGNORE INTO texts VALUES(?1, ?2)");
+      while (texts.next()) {
+        add_text.bind(1, texts.bytes(0)).bind(2, texts.bytes(1)).finish();
+      }
+    }
+    database_->run("COMMIT");
+  } catch (...) {
+    database_->run("ROLLBACK");
+    throw;
+  }
   knows_places_ = false;
   return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
 }

@@ -68,8 +68,11 @@ class CellStore {
   void keep_text(const std::string& name, const std::string& text) const;
   std::map<std::string, std::string> kept_texts() const;
 
-  // Adds the cells and texts of another such file that this one has not; says how many cells.
-  // Throws as the constructor does.
+  // Throws Error for what is no such file: kInput where there is none, kCorrupt for any other.
+  static void expect_results(const std::filesystem::path& path);
+
+  // Adds the cells and texts of another such file, which need not be writable, that this one has
+  // not; says how many cells. Throws as expect_results does, and the constructor.
   std::size_t merge(const std::filesystem::path& other) const;
 
   // Cells in the file, of whatever program.

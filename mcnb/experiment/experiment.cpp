@@ -136,7 +136,10 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
         }
       }
     } catch (const Error& error) {
-      if (options.failures == nullptr || error.kind() != ErrorKind::kInput) {
+      // kUsage: a policy that cannot take what this environment has.
+      const bool is_its_own =
+          error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage;
+      if (options.failures == nullptr || !is_its_own) {
         control.stop = true;
         throw;
       }

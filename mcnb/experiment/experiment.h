@@ -67,7 +67,7 @@ struct CellRunOptions {
   bool fresh = false;        // run again what the store has
   bool stored_only = false;  // run nothing, and take results of whatever program and data
   Shard shard = {};
-  CellFailures* failures = nullptr;  // where an Error of kind kInput goes instead of ending all
+  CellFailures* failures = nullptr;  // where kInput and kUsage go instead of ending all
   Origins* origins = nullptr;        // where those of all results go
 };
 

@@ -33,9 +33,10 @@ class SectionMaker {
     for (const StudyResults& study : results_.studies) {
       show(study);
     }
-    for (const std::string& failure : results_.failures) {
-      if (std::ranges::count(named_, failure) == 0) {
-        writer_.note("failed in tuning, and not chosen: " + failure);
+    for (const FailedCell& failure : results_.failures) {
+      if (std::ranges::count(named_, &failure) == 0) {
+        writer_.note(fmt::format("failed in tuning, and not chosen: {}: {}",
+                                 failure.cell.environment.name, failure.why));
       }
     }
     if (plan_.figure == Figure::kAxis) {
@@ -71,15 +72,15 @@ class SectionMaker {
     std::erase_if(shown.experiment.policies, [&](const PolicySpec& policy) {
       const std::vector<CellResult> own = results_of(from.results, policy.label);
       const std::size_t lacking = from.study.experiment.options.seeds - own.size();
-      if (lacking > 0 && !name_failures(shown, policy.label)) {
+      if (lacking > 0 && !name_failures(shown, from.study.experiment, policy.label)) {
         missing += lacking;
         return false;
       }
       return lacking > 0;
     });
     if (missing > 0) {
-      writer_.note(fmt::format("{}: {} runs are missing; the same command goes on", name_of(shown),
-                               missing));
+      writer_.note(
+          fmt::format("{}: {} runs are missing; mcnb reproduce goes on", name_of(shown), missing));
       return;
     }
     if (shown.experiment.policies.empty()) {
@@ -95,18 +96,25 @@ class SectionMaker {
   }
 
   // Notes what made runs of the policy fail; false where nothing did.
-  bool name_failures(const Shown& shown, const std::string& policy) {
-    const std::string whose = fmt::format("{}: {}, ", shown.name, policy);  // seed 1: why
-    std::vector<std::string> found;
-    std::ranges::copy_if(
-        results_.failures, std::back_inserter(found),
-        [&](const std::string& failure) { return failure.starts_with(whose + "seed "); });
+  bool name_failures(const Shown& shown, const Experiment& experiment, const std::string& policy) {
+    std::vector<const FailedCell*> found;
+    for (const FailedCell& failure : results_.failures) {
+      const Cell& cell = failure.cell;
+      const std::uint64_t seed = cell.seed - experiment.options.first_seed;  // huge where before
+      if (cell.environment.name == experiment.environment.name &&
+          cell.environment.options == experiment.environment.options &&
+          cell.policy.label == policy && seed < experiment.options.seeds) {
+        found.push_back(&failure);
+      }
+    }
     if (found.empty()) {
       return false;
     }
+    const std::string who = policy + ", ";
+    const std::string& why = found.front()->why;
     writer_.note(fmt::format(
         "{}: {} failed and is left out: {}{}", name_of(shown), policy,
-        found.front().substr(whose.size()),
+        why.starts_with(who) ? why.substr(who.size()) : why,
         found.size() == 1 ? "" : fmt::format(" (and {} more seeds)", found.size() - 1)));
     named_.insert(named_.end(), found.begin(), found.end());
     return true;
@@ -229,10 +237,15 @@ class SectionMaker {
     }
   }
 
-  // What was published for the environment, for as many rounds.
+  // What was published for the environment, with these settings, for as many rounds.
   std::optional<double> published_at(const PublishedLine& line, const Shown& shown) const {
     const auto found = std::ranges::find(line.at, shown.name);
-    return writer_.applies(line) && found != line.at.end()
+    const OptionValues options = all_options(shown.experiment.environment);
+    const bool is_as_published = std::ranges::all_of(line.settings, [&](const auto& setting) {
+      const auto option = options.find(setting.first);
+      return option != options.end() && option->second == setting.second;
+    });
+    return writer_.applies(line) && is_as_published && found != line.at.end()
                ? std::optional(line.values[static_cast<std::size_t>(found - line.at.begin())])
                : std::nullopt;
   }
@@ -412,7 +425,7 @@ class SectionMaker {
   const PlanResults& results_;
   SectionWriter writer_;
   std::vector<Shown> shown_;
-  std::vector<std::string> named_;  // failures that a note is about
+  std::vector<const FailedCell*> named_;  // that a note is about
 };
 
 }  // namespace

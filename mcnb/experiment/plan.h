@@ -44,6 +44,7 @@ struct PublishedLine {
   std::vector<std::string> at;
   std::vector<double> values;
   std::uint64_t rounds = 0;  // shown only beside runs of so many; 0: beside all
+  OptionValues settings;     // by environment: shown only beside environments that have these
 };
 
 // A policy that has other options in some environments, or does not play there.

@@ -174,8 +174,12 @@ class PlanReader {
         for (const toml::node& entry : *value.as_array()) {
           line.values.push_back(number(entry, "values"));
         }
+      } else if (key == "settings") {
+        for (const auto& [name, setting] : table(value, "settings")) {
+          line.settings[std::string(name.str())] = text(setting, std::string(name.str()));
+        }
       } else {
-        refuse_unknown(value, key.str(), "label, at, values (a list), rounds");
+        refuse_unknown(value, key.str(), "label, at, values (a list), rounds, settings");
       }
     }
     if (line.at.size() != line.values.size() || line.values.empty()) {
@@ -302,13 +306,60 @@ class PlanReader {
     }
     check_distinct(at(root, "environments"), "environments", plan.environments);
     check_distinct(at(root, "policies"), "policies", plan.policies);
-    check_settings(plan.settings, {plan});
+    for (const auto& [option, value] : plan.settings) {
+      const toml::node& place = *at(root, "environment").as_table()->get(option);
+      Plan alone = plan;
+      alone.settings = {{option, value}};
+      said_at(place, "environment", [&] {
+        check_settings(alone.settings, {alone});
+        studies_of(alone, nullptr);
+      });
+    }
+    check_worlds(root, plan);
+    if (plan.log_axis) {
+      for (const std::string& value : plan.axis->values) {
+        if (parse_number("values", {-1e300, 1e300}, value) <= 0.0) {
+          refuse(at(root, "axis"), "values", "numbers above zero with log = true");
+        }
+      }
+    }
+    const TuningPlan& tuning = plan.tuning;
+    if (!tuning.grids.empty() && tuning.first_seed < plan.options.first_seed + plan.options.seeds &&
+        plan.options.first_seed < tuning.first_seed + tuning.seeds) {
+      refuse(at(root, "tune"), "first_seed", "seeds that are not reported");
+    }
   }
 
  private:
   static const toml::node& at(const toml::table& root, const char* field) {
     const toml::node* node = root.get(field);
     return node == nullptr ? static_cast<const toml::node&>(root) : *node;
+  }
+
+  // Errors of `check` are named with the place of the node.
+  template <class Check>
+  void said_at(const toml::node& node, const char* field, const Check& check) const {
+    try {
+      check();
+    } catch (const Error& error) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}: {}", file_,
+                                                 node.source().begin.line, field, error.what()));
+    }
+  }
+
+  // No environment comes twice, in whatever words.
+  void check_worlds(const toml::table& root, const Plan& plan) const {
+    Plan bare = plan;
+    bare.axis.reset();
+    bare.lines.reset();
+    std::set<std::pair<std::string, OptionValues>> worlds;
+    for (const Study& study : studies_of(bare, nullptr)) {
+      const EnvironmentSpec& world = study.experiment.environment;
+      if (!worlds.emplace(world.name, all_options(world)).second) {
+        refuse(at(root, "environments"), "environments",
+               fmt::format("every entry once: {} is the same as another", study.environment));
+      }
+    }
   }
 
   void check_distinct(const toml::node& node, const char* field,
@@ -323,13 +374,7 @@ class PlanReader {
     const auto check_all = [&](const char* field, const std::vector<std::string>& entries,
                                const auto& resolve) {
       for (const std::string& entry : entries) {
-        try {
-          resolve(entry);
-        } catch (const Error& error) {
-          throw Error(ErrorKind::kUsage,
-                      fmt::format("{}: line {}: {}: {}", file_, at(root, field).source().begin.line,
-                                  field, error.what()));
-        }
+        said_at(at(root, field), field, [&] { resolve(entry); });
       }
     };
     check_all("environments", plan.environments,

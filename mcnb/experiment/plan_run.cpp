@@ -101,7 +101,7 @@ class PlanRun {
     options.origins = &outcome_.origins;
     Found found = run_cells(cells, store_, options, control_, progress_);
     for (const auto& [place, why] : failed_) {
-      outcome_.failures.push_back(fmt::format("{}: {}", cells[place].environment.name, why));
+      outcome_.failures.push_back({cells[place], why});
     }
     return found;
   }

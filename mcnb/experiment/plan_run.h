@@ -33,11 +33,17 @@ struct OrderOfArms {
   double same_choice = 0.0;  // share of the rounds with the same choice
 };
 
+// A cell that could not be played to its end.
+struct FailedCell {
+  Cell cell;
+  std::string why;  // with the policy and the seed
+};
+
 struct PlanResults {
   std::vector<StudyResults> studies;
   std::vector<ChosenOptions> chosen;
-  std::size_t missing = 0;            // cells, tuning included, as far as they are known
-  std::vector<std::string> failures;  // of cells that could not be played to their end
+  std::size_t missing = 0;  // cells, tuning included, as far as they are known
+  std::vector<FailedCell> failures;
   std::size_t failed = 0;             // of those, the ones that belong to the studies
   double seconds = 0.0;               // in choosing and learning, of all cells, tuning included
   Origins origins;                    // of all cells, tuning included

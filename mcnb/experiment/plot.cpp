@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "mcnb/base/check.h"
@@ -28,6 +29,11 @@ constexpr std::array<const char*, 3> kMeasureColours = {"#0072B2", "#E69F00", "#
 // Of gnuplot: filled circle, square, triangles, diamond, pentagon, and a ring. As many as have no
 // common divisor with the colours, so that each line has a mark and colour of its own.
 constexpr std::array<std::size_t, 7> kMarks = {7, 5, 9, 13, 11, 15, 6};
+// Those that are seen together in small pictures come first, in colours of their own.
+constexpr std::array<std::string_view, 15> kLooks = {
+    "mcnb",           "neuucb-one", "neuau", "linucb:users=each", "neural-linear", "linucb",
+    "random",         "kernelucb",  "locb",  "neuucb-ind",        "neuralts",      "club",
+    "epsilon-greedy", "cofiba",     "sclub"};
 constexpr std::size_t kAdjustedRand = 2;
 constexpr std::size_t kSmoothing = 10;  // measurements in a moving mean
 constexpr std::size_t kMostInside = 8;  // lines of a legend that do not hide the curves
@@ -304,7 +310,37 @@ PlotFiles draw(const std::filesystem::path& folder, const std::string& name,
   return {folder / (name + ".png"), folder / (name + ".svg")};
 }
 
-std::string colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
+// What a line looks like: the colour, dashes and mark of a place among all there are.
+std::string colour_of(std::size_t look) { return kColours[look % kColours.size()]; }
+std::string dashes_of(std::size_t look) { return look < kColours.size() ? "solid" : "(10,5)"; }
+std::size_t mark_of(std::size_t look) { return kMarks[look % kMarks.size()]; }
+
+// A policy looks the same in all pictures, unless a line before it has its look already; what is no
+// policy takes the looks that are left.
+std::vector<std::size_t> looks_of(const std::vector<std::string>& labels) {
+  std::vector<std::optional<std::size_t>> looks(labels.size());
+  std::set<std::size_t> taken;
+  for (const bool exactly : {true, false}) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      for (std::size_t look = 0; look < kLooks.size() && !looks[i]; ++look) {
+        const std::string name(kLooks[look]);
+        if ((labels[i] == name || (!exactly && labels[i].starts_with(name + ":"))) &&
+            taken.insert(look).second) {
+          looks[i] = look;
+        }
+      }
+    }
+  }
+  std::vector<std::size_t> all;
+  std::size_t free = 0;
+  for (const std::optional<std::size_t>& look : looks) {
+    while (!look && !taken.insert(free).second) {
+      ++free;
+    }
+    all.push_back(look.value_or(free));
+  }
+  return all;
+}
 
 // A line for each policy that has results, and its numbers behind `data`: regrets, or how much more
 // they are than those of `first`.
@@ -312,6 +348,11 @@ std::vector<Line> lines_of(const Experiment& experiment, const std::vector<CellR
                            const std::vector<CellResult>* first, std::string& data) {
   std::vector<Line> lines;
   std::vector<std::vector<CellResult>> drawn;  // of each line
+  std::vector<std::string> labels;
+  for (const PolicySpec& policy : experiment.policies) {
+    labels.push_back(policy.label);
+  }
+  const std::vector<std::size_t> looks = looks_of(labels);
   for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
     const std::string& label = experiment.policies[i].label;
     const std::vector<CellResult> own = results_of(results, label);
@@ -327,20 +368,20 @@ std::vector<Line> lines_of(const Experiment& experiment, const std::vector<CellR
     drawn.push_back(own);
     const std::vector<BandPoint> band =
         first == nullptr ? regret_band(own) : difference_band(own, *first);
-    const std::string colour = colour_of(i);
-    const std::string dashes = i < kColours.size() ? "solid" : "(10,5)";
+    const std::string colour = colour_of(looks[i]);
     const bool clusters = first == nullptr && !own.front().quality.empty();
-    lines.push_back({.label = label,
-                     .equals = {},
-                     .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes),
-                     .colour = colour,
-                     .block = 2 * lines.size(),
-                     .clusters = clusters,
-                     .width = i == 0 ? kFirstLineWidth : kLineWidth,
-                     .may_leave = experiment.policies[i].name == kRandom,
-                     .end = band.back().mean,
-                     .most = top_of(band),
-                     .least = bottom_of(band)});
+    lines.push_back(
+        {.label = label,
+         .equals = {},
+         .style = fmt::format("linecolor rgb '{}' dashtype {}", colour, dashes_of(looks[i])),
+         .colour = colour,
+         .block = 2 * lines.size(),
+         .clusters = clusters,
+         .width = i == 0 ? kFirstLineWidth : kLineWidth,
+         .may_leave = experiment.policies[i].name == kRandom,
+         .end = band.back().mean,
+         .most = top_of(band),
+         .least = bottom_of(band)});
     data += regret_block(band) + (clusters ? quality_block(own) : std::string("0 0 0 0\n\n\n"));
   }
   let_some_leave(lines);
@@ -362,9 +403,9 @@ std::optional<double> lines_limit(const std::vector<PlotLine>& lines) {
 }
 
 // What is drawn of one line of draw_lines.
-std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& frame,
+std::string line_plot(const PlotLine& line, std::size_t i, std::size_t look, const PlotFrame& frame,
                       const std::string& data, const std::optional<double>& limit) {
-  const std::string colour = colour_of(i);
+  const std::string colour = colour_of(look);
   const std::string from = fmt::format("'{}' index {} using ", data, i);
   const double end = line.points.back().y;
   const bool leaves = line.may_leave && limit && end > *limit;
@@ -376,15 +417,15 @@ std::string line_plot(const PlotLine& line, std::size_t i, const PlotFrame& fram
                        colour, title);
   }
   const std::string marks =
-      fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour, kMarks[i % kMarks.size()],
+      fmt::format("linecolor rgb '{}' pointtype {} pointsize {}", colour, mark_of(look),
                   frame.only_points ? (line.wide ? 2.4 : 1.8) : 1.3);
   const std::string bars = from + "1:2:3 with yerrorbars linewidth 1.5 " + marks + " ";
   if (frame.only_points) {
     return bars + "notitle, " + from + "1:2 with points linewidth 2 " + marks + " title " + title;
   }
   return bars + fmt::format("notitle, {}1:2 with linespoints linewidth {} {} dashtype {} title {}",
-                            from, line.wide ? kFirstLineWidth : kLineWidth, marks,
-                            i < kColours.size() ? "solid" : "(10,5)", title);
+                            from, line.wide ? kFirstLineWidth : kLineWidth, marks, dashes_of(look),
+                            title);
 }
 
 struct Extent {
@@ -460,6 +501,11 @@ PlotFiles draw_differences(const std::filesystem::path& folder, const Experiment
 PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& name,
                      const PlotFrame& frame, const std::vector<PlotLine>& lines) {
   const std::optional<double> limit = lines_limit(lines);
+  std::vector<std::string> labels;
+  for (const PlotLine& line : lines) {
+    labels.push_back(line.label);
+  }
+  const std::vector<std::size_t> looks = looks_of(labels);
   std::string data;
   std::string plots;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -467,7 +513,7 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
       data += fmt::format("{} {} {}\n", point.x, point.y, point.deviation);
     }
     data += "\n\n";
-    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, frame, name + ".dat", limit);
+    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, looks[i], frame, name + ".dat", limit);
   }
   const std::optional<Extent> range = frame.log_x ? log_range(lines) : std::nullopt;
   std::string text =

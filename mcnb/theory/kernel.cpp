@@ -17,7 +17,7 @@ using Eigen::MatrixXf;
 using Eigen::VectorXd;
 
 constexpr std::size_t kGrain = 64;       // contexts per piece of work
-constexpr double kNoEigenvalue = 1e-12;  // beside the largest: what rounding makes of zero
+constexpr double kNoEigenvalue = 1e-14;  // beside the largest: what rounding makes of zero
 
 // A A^T of a matrix with one row per context, piece by piece.
 MatrixXd row_products(const MatrixXf& rows, ThreadPool& threads) {

@@ -143,6 +143,10 @@ TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {
   const ProgramOutcome outcome = program.wait();
   EXPECT_EQ(outcome.status, 130) << outcome.errors;
   EXPECT_NE(outcome.errors.find("the same command goes on"), std::string::npos);
+  const ProgramOutcome report = run_program({"report", "--output", (folder / "out").string()});
+  EXPECT_NE(report.output.find("runs are missing; mcnb reproduce goes on"), std::string::npos)
+      << report.output << report.errors;
+  EXPECT_EQ(report.status, 1) << "there is nothing to show";
   const ProgramOutcome resumed = run_program(arguments("3"));
   EXPECT_EQ(resumed.status, 0) << resumed.errors;
   EXPECT_NE(resumed.errors.find("3 runs, 3 of them kept"), std::string::npos) << resumed.errors;
@@ -416,7 +420,14 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
        "which the plan's axis sets"},
       {{"reproduce", "all", "--datasets", "nothing", "--output", output}, 2, "option datasets"},
       {{"reproduce", "all", "--datasets", ",", "--output", output}, 2, "option datasets"},
+      {{"reproduce", "table-breakdown", "--policies", "club", "--output", output},
+       2,
+       "has its own"},
+      {{"reproduce", "table-breakdown", "--set", "users=5", "--output", output}, 2, "has its own"},
       {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
+      {{"results", "merge", (folder / "a.sqlite").string(), (folder / "bad.toml").string()},
+       1,
+       "bad.toml"},
       {{"results", "merge", (folder / "a.sqlite").string(), (folder / "b.sqlite").string()},
        1,
        "no such file"},
@@ -427,6 +438,10 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
     EXPECT_NE(outcome.errors.find(one.part), std::string::npos)
         << one.part << ": " << outcome.errors;
   }
+  run_program({"reproduce", plan_in(folder), "--output", output});
+  const ProgramOutcome unknown = run_program({"report", "mine", "nosuch", "--output", output});
+  EXPECT_EQ(unknown.status, 1) << unknown.output;
+  EXPECT_NE(unknown.errors.find("no plan nosuch has been run"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
   EXPECT_FALSE(std::filesystem::exists(folder / "a.sqlite"));
 }

@@ -192,6 +192,21 @@ TEST(CellStore, KeepsWhereAndWhenARunWasMade) {
   EXPECT_EQ(origins.last_date, origin.date);
 }
 
+TEST(CellStore, ADamagedRunIsMissing) {
+  const TemporaryFolder folder;
+  const Cell cell{{"synthetic", {}}, parse_policies("random").front(), 1, 50};
+  const CellStore store(folder / "cells.sqlite", "a");
+  store.save(cell, result_of(cell));
+  {
+    Database database(store.path(), Database::Access::kCreate);
+    database.run("UPDATE cells SET result = '{\"regret\":'");
+  }
+  EXPECT_FALSE(store.find(cell).has_value());
+  EXPECT_FALSE(store.find_any(cell).has_value());
+  store.save(cell, result_of(cell));
+  EXPECT_TRUE(store.find(cell).has_value());
+}
+
 // Programs that begin at the same moment, as a script starts them.
 TEST(CellStore, ManyMayMakeTheFileAtOnce) {
   for (int i = 0; i < 10; ++i) {

@@ -37,8 +37,9 @@ PlanResults results_of_runs(const Plan& plan, const Regrets& regrets) {
         const double regret = regrets.at(policy.label).at(seed - 1);
         if (regret == kFailed) {
           ++results.missing;
-          all.failures.push_back("synthetic: " + policy.label + ", seed " + std::to_string(seed) +
-                                 ": not finite");
+          all.failures.push_back(
+              {{study.experiment.environment, policy, seed, plan.options.rounds},
+               policy.label + ", seed " + std::to_string(seed) + ": not finite"});
           continue;
         }
         CellResult result{.policy = policy.label, .seed = seed, .rounds = plan.options.rounds};
@@ -104,7 +105,7 @@ TEST(Figures, OnlyThePolicyThatFailedIsLeftOut) {
   EXPECT_EQ(csv(folder / "winners.csv").at(0).at("other"), "random");
   EXPECT_EQ(file_contents(folder / "curves.csv").find("linucb"), std::string::npos);
   // The others keep the colours they have where nobody fails.
-  EXPECT_NE(file_contents(folder / "regret-synthetic.gp").find("rgb '#009E73' dashtype solid"),
+  EXPECT_NE(file_contents(folder / "regret-synthetic.gp").find("rgb '#B8A800' dashtype solid"),
             std::string::npos);
 }
 
@@ -130,12 +131,48 @@ TEST(Figures, RunsThatMayStillComeAreMissingNotFailed) {
   Regrets regrets = kRegrets;
   regrets["linucb"][1] = kFailed;
   PlanResults results = results_of_runs(plan, regrets);
-  results.failures = {"synthetic: linucb:alpha=7, seed 1: not finite"};
+  results.failures[0].cell.policy.label = "linucb:alpha=7";  // a point of a grid
   const Section section = make_section(folder.path(), plan, results);
   ASSERT_EQ(section.notes.size(), 2U);
   EXPECT_NE(section.notes[0].find("1 runs are missing"), std::string::npos);
   EXPECT_NE(section.notes[1].find("failed in tuning"), std::string::npos);
   EXPECT_TRUE(section.pictures.empty());
+}
+
+TEST(Figures, AFailureIsThatOfItsOwnValueOfTheAxis) {
+  const TemporaryFolder folder;
+  Plan plan = small_plan({"mcnb", "linucb", "random"});
+  plan.figure = Figure::kAxis;
+  plan.axis = {.of_environment = true, .option = "users", .values = {"4", "8"}};
+  Regrets regrets = kRegrets;
+  regrets["linucb"][1] = kFailed;
+  PlanResults results = results_of_runs(plan, regrets);
+  ASSERT_EQ(results.failures.size(), 2U);
+  results.failures.pop_back();  // that run may still come
+  const Section section = make_section(folder.path(), plan, results);
+  ASSERT_EQ(section.notes.size(), 2U);
+  EXPECT_NE(section.notes[0].find("users=4: linucb failed and is left out: seed 2: not finite"),
+            std::string::npos)
+      << section.notes[0];
+  EXPECT_EQ(section.notes[0].find("more seeds"), std::string::npos) << section.notes[0];
+  EXPECT_NE(section.notes[1].find("users=8: 1 runs are missing"), std::string::npos)
+      << section.notes[1];
+}
+
+TEST(Figures, WhatWasPublishedStandsBesideTheSameSettings) {
+  const TemporaryFolder folder;
+  Plan plan = small_plan({"mcnb", "linucb", "random"});
+  plan.published = {{.label = "gain",
+                     .at = {"synthetic"},
+                     .values = {5.0},
+                     .settings = {{"gap", "0.1"}, {"users", "500"}}}};
+  const auto gain = [&](const std::string& gap) {
+    plan.settings = {{"gap", gap}};
+    make_section(folder.path(), plan, results_of_runs(plan, kRegrets));
+    return csv(folder / ("winners-gap-" + gap + ".csv")).at(0).at("published_gain_percent");
+  };
+  EXPECT_EQ(gain("0.1"), "5");
+  EXPECT_EQ(gain("0.3"), "");
 }
 
 TEST(Figures, VariantsOfAnEnvironmentAreNamedAndDoNotOverwriteEachOther) {
@@ -286,6 +323,32 @@ TEST(Figures, ReferenceCurvesAreFittedToAllPointsOfTheFirstLine) {
   EXPECT_NE(script.find("c sqrt(users) (491, above)"), std::string::npos) << script;
 }
 
+TEST(Figures, APolicyLooksTheSameInAllPictures) {
+  const TemporaryFolder folder;
+  const std::vector<double> some{1.0, 2.0, 3.0};
+  const std::string look = "linecolor rgb '#D55E00'";
+  for (const std::vector<std::string>& policies :
+       std::vector<std::vector<std::string>>{{"mcnb", "linucb", "neuucb-one"},
+                                             {"neuucb-one", "random"},
+                                             {"mcnb", "club", "neuucb-one:alpha=0.3", "locb"}}) {
+    Plan plan = small_plan(policies);
+    Regrets regrets;
+    for (const std::string& policy : policies) {
+      regrets[policy] = some;
+      regrets[policy][0] += static_cast<double>(regrets.size());  // no two are equal
+    }
+    for (const Figure figure : {Figure::kCurves, Figure::kRuntime}) {
+      plan.figure = figure;
+      const Section section = make_section(folder.path(), plan, results_of_runs(plan, regrets));
+      const std::string script = file_contents(folder / (section.pictures.at(0).name + ".gp"));
+      const std::size_t title = script.find("title 'neuucb-one");
+      ASSERT_NE(title, std::string::npos) << script;
+      const std::size_t colour = script.rfind("linecolor", title);
+      EXPECT_EQ(script.substr(colour, look.size()), look) << policies.size();
+    }
+  }
+}
+
 TEST(Figures, RandomPlayLeavesTheFrameOfRegretCurves) {
   const TemporaryFolder folder;
   const Plan plan = small_plan({"mcnb", "linucb", "random"});
@@ -300,7 +363,7 @@ TEST(Figures, RandomPlayLeavesTheFrameOfRegretCurves) {
   EXPECT_LT(top, 1.2 * worst);
   EXPECT_NE(script.find("linewidth 4 linecolor rgb '#0072B2' dashtype solid title 'mcnb'"),
             std::string::npos);
-  EXPECT_NE(script.find("linewidth 2.5 linecolor rgb '#D55E00' dashtype solid title 'linucb'"),
+  EXPECT_NE(script.find("linewidth 2.5 linecolor rgb '#56B4E9' dashtype solid title 'linucb'"),
             std::string::npos);
   // Where it is not the worst, all is seen.
   make_section(
@@ -367,8 +430,8 @@ TEST(Figures, PoliciesWithEqualCurvesShareALine) {
                   {"locb", {14, 22, 38}},
                   {"sclub", {14, 22, 39}}};
   const std::string script = regret_script(regrets);
-  EXPECT_NE(script.find("title 'club', NaN with lines linewidth 2.5 linecolor rgb '#D55E00' "
-                        "dashtype solid title 'cofiba = club', NaN"),
+  EXPECT_NE(script.find("title 'club', NaN with lines linewidth 2.5 linecolor rgb '#CC79A7' "
+                        "dashtype (10,5) title 'cofiba = club', NaN"),
             std::string::npos)
       << script;
   EXPECT_NE(script.find("title 'sclub = club'"), std::string::npos);

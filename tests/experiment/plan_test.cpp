@@ -210,6 +210,15 @@ TEST(Plan, BadFilesAreRefusedWithTheirLine) {
        "line 4: axis: "},
       {linucb + "policies = [\"linucb\"]\n[axis]\noption = \"policy.alpha\"\nvalues = [1, 1]\n",
        "values: expected every entry once"},
+      {small + "gap = nan\n", "line 10: environment: "},
+      {small + "gap = 0.1\nuser = 5\n", "line 11: environment: "},
+      {small + "[tune]\nfirst_seed = 1\n" + grid, "line 10: first_seed"},
+      {linucb + "policies = [\"linucb\"]\n" +
+           "[axis]\noption = \"policy.alpha\"\nvalues = [0, 1]\nlog = true\n",
+       "line 4: values: expected numbers above zero"},
+      {"environments = [\"synthetic:users=9\", \"synthetic:users=9:arms=10\"]\n"
+       "policies = [\"random\"]\n",
+       "line 1: environments: expected every entry once"},
       {breakdown + "environments = [\"mnist\"]\npolicies = [\"mcnb:preset=algorithm\"]\n",
        "line 2: environments: "},
       {breakdown + "environments = [\"synthetic\"]\npolicies = [\"linucb\"]\n",
@@ -300,7 +309,7 @@ TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
   const CellStore store(folder / "cells.sqlite", "a");
   const Ran ran = run(plan, store, {.tune = true});
   ASSERT_EQ(ran.results.failures.size(), 1U);
-  EXPECT_NE(ran.results.failures[0].find("eta_2"), std::string::npos) << ran.results.failures[0];
+  EXPECT_NE(ran.results.failures[0].why.find("eta_2"), std::string::npos);
   ASSERT_EQ(ran.results.chosen.size(), 1U);
   EXPECT_NE(ran.results.chosen[0].chosen.find("eta_2=0.05"), std::string::npos);
   EXPECT_EQ(ran.results.missing, 0U);

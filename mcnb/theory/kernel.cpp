@@ -70,8 +70,9 @@ MatrixXd tangent_kernel(const MatrixXd& inner_products, std::uint32_t depth) {
   return 0.5 * (kernel + sigma);
 }
 
-MatrixXd gradient_products(const Contexts& contexts, const NetworkShape& shape,
-                           std::span<const float> network, ThreadPool& threads) {
+MatrixXd gradient_products(const Contexts& contexts, const MatrixXd& inner_products,
+                           const NetworkShape& shape, std::span<const float> network,
+                           ThreadPool& threads) {
   check(!shape.biases, "the kernel is that of a network without biases");
   const auto count = static_cast<Index>(contexts.size());
   const std::size_t padded = shape.padded_width();
@@ -94,7 +95,7 @@ MatrixXd gradient_products(const Contexts& contexts, const NetworkShape& shape,
   });
   // Layer l contributes <b_l, b_l'> <h_{l-1}, h_{l-1}'>; of the last one b is 1, of the first h is
   // x.
-  MatrixXd below = inner_products(contexts);
+  MatrixXd below = inner_products;
   MatrixXd products = MatrixXd::Zero(count, count);
   for (std::uint32_t layer = 0; layer < hidden; ++layer) {
     products += row_products(signals[layer], threads).cwiseProduct(below);

@@ -19,10 +19,11 @@ Eigen::MatrixXd inner_products(const Contexts& contexts);
 // count one layer more.
 Eigen::MatrixXd tangent_kernel(const Eigen::MatrixXd& inner_products, std::uint32_t depth);
 
-// The inner products of the gradients of one network, G^T G, from their factors. Requires a network
-// without biases.
-Eigen::MatrixXd gradient_products(const Contexts& contexts, const NetworkShape& shape,
-                                  std::span<const float> network, ThreadPool& threads);
+// The inner products of the gradients of one network, G^T G, from their factors and those of the
+// contexts. Requires a network without biases.
+Eigen::MatrixXd gradient_products(const Contexts& contexts, const Eigen::MatrixXd& inner_products,
+                                  const NetworkShape& shape, std::span<const float> network,
+                                  ThreadPool& threads);
 
 struct KernelFacts {
   double smallest_eigenvalue = 0.0;

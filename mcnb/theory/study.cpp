@@ -16,21 +16,27 @@ namespace {
 
 constexpr double kMany = 1e9;
 constexpr std::uint64_t kNarrowest = 32;
-constexpr std::uint64_t kMostContexts = 5'000;  // a kernel of them has 200 MB
+constexpr std::uint64_t kMostContexts = 5'000;   // a kernel of them has 200 MB
+constexpr std::uint64_t kUsualContexts = 2'000;  // where rounds are not said
+constexpr std::uint64_t kMostWeights = 1 << 26;  // of the networks beside the kernel: 256 MB
 
-// Multiplications in each of the two searches for S*: at most some twenty seconds on two cores.
-constexpr double kFitWork = 1.2e11;
+// Multiplications in each of the two searches for S*: at most some fifteen seconds on two cores.
+constexpr double kFitWork = 9e10;
 
 std::vector<KernelDistance> measure_distances(const Contexts& contexts,
+                                              const Eigen::MatrixXd& products,
                                               const Eigen::MatrixXd& kernel,
                                               const TheoryOptions& options, ThreadPool& threads) {
   std::vector<KernelDistance> distances;
-  for (std::uint64_t width = kNarrowest; width <= options.widest; width *= 2) {
+  const std::uint64_t widest =
+      std::clamp<std::uint64_t>(kMostWeights / contexts.inputs, kNarrowest, options.widest);
+  for (std::uint64_t width = kNarrowest; width <= widest; width *= 2) {
     const NetworkShape shape{.inputs = contexts.inputs,
                              .width = static_cast<std::uint32_t>(width),
                              .depth = static_cast<std::uint32_t>(options.depth)};
     const std::vector<float> network = random_network(shape, Initialisation::kPaper, options.seed);
-    const double distance = (gradient_products(contexts, shape, network, threads) - kernel).norm();
+    const double distance =
+        (gradient_products(contexts, products, shape, network, threads) - kernel).norm();
     distances.push_back({width, distance, distance / kernel.norm()});
   }
   return distances;
@@ -93,16 +99,18 @@ const OptionTable<TheoryOptions>& theory_option_table() {
   static const OptionTable<TheoryOptions> table = [] {
     using O = TheoryOptions;
     OptionTable<O> t;
-    t.count("rounds", &O::rounds, {1, 5'000}, "rounds whose arms are the contexts, T");
+    t.count("rounds", &O::rounds, {0, 5'000},
+            "rounds whose arms are the contexts, T; 0: as many as have 2,000");
     t.count("seed", &O::seed, {0, 1e15}, "of the environment, the policy and the networks");
     t.count("width", &O::width, {2, NetworkShape::kMaxWidth}, "of the network that is fitted, m");
     t.count("depth", &O::depth, {2, 8}, "weight matrices, L");
     t.number("radius", &O::radius, {0, kMany}, "R: networks within R / m^(1/4) of the start");
     t.number("delta", &O::delta, {0, 1, true, true}, "one minus the confidence of the bounds");
     t.count("fit_steps", &O::fit_steps, {0, 1'000'000},
-            "most evaluations of the loss in each search for S*; 0: 1.2e11 multiplications");
-    t.count("widest", &O::widest, {kNarrowest, NetworkShape::kMaxWidth},
-            "network whose gradients are compared with the kernel");
+            "most evaluations of the loss in each search for S*; 0: 9e10 multiplications");
+    t.count(
+        "widest", &O::widest, {kNarrowest, NetworkShape::kMaxWidth},
+        "network whose gradients are compared with the kernel, of those with up to 2^26 weights");
     t.count("threads", &O::threads, {0, ThreadPool::kMaxThreads}, "0: one per processor");
     return t;
   }();
@@ -139,32 +147,35 @@ TheoryStudy study_theory(const EnvironmentSpec& environment, const PolicySpec& p
   ThreadPool threads(options.threads);
   const std::unique_ptr<Environment> world = make_environment(environment, options.seed);
   const std::size_t arms = make_environment(environment, options.seed)->next_round().arms.size();
-  if (options.rounds * arms > kMostContexts) {
+  std::uint64_t& rounds = study.options.rounds;
+  rounds = rounds > 0 ? rounds : std::max<std::uint64_t>(1, kUsualContexts / arms);
+  if (rounds * arms > kMostContexts) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("rounds: expected at most {} for {} arms a round ({} contexts), got {}",
-                            kMostContexts / arms, arms, kMostContexts, options.rounds));
+                            kMostContexts / arms, arms, kMostContexts, rounds));
   }
-  const Contexts all = collect_contexts(*world, options.rounds);
+  const Contexts all = collect_contexts(*world, rounds);
   const Contexts distinct = distinct_directions(all);
   study.users = world->user_count();
   study.contexts = all.size();
   study.distinct = distinct.size();
 
+  const Eigen::MatrixXd products = inner_products(distinct);
   const Eigen::MatrixXd kernel =
-      tangent_kernel(inner_products(distinct), static_cast<std::uint32_t>(options.depth));
+      tangent_kernel(products, static_cast<std::uint32_t>(options.depth));
   study.kernel = study_kernel(kernel, distinct.rewards);
-  study.distances = measure_distances(distinct, kernel, options, threads);
+  study.distances = measure_distances(distinct, products, kernel, options, threads);
   measure_difficulties(all, distinct, threads, study);
 
   const std::unique_ptr<Environment> again = make_environment(environment, options.seed);
   const PolicySetup setup = setup_for(*again, options.seed, threads);
   const std::unique_ptr<Policy> player = make_experiment_policy(policy, setup, *again);
   study.policy = policy.label;
-  study.measured = measure_policy(*again, *player, options.rounds);
+  study.measured = measure_policy(*again, *player, rounds);
   const auto users = static_cast<double>(study.users);
   study.clusters = study.measured.mean_cluster ? users / *study.measured.mean_cluster : users;
   study.bounds = find_bounds({.users = users,
-                              .rounds = static_cast<double>(options.rounds),
+                              .rounds = static_cast<double>(rounds),
                               .clusters = study.clusters,
                               .delta = options.delta,
                               .difficulty = study.difficulty.loss,

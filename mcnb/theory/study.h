@@ -16,7 +16,7 @@
 namespace mcnb {
 
 struct TheoryOptions {
-  std::uint64_t rounds = 200;  // T
+  std::uint64_t rounds = 0;  // T; 0: as many as have 2,000 contexts
   std::uint64_t seed = 1;
   std::uint64_t width = 100;  // m
   std::uint64_t depth = 2;    // L

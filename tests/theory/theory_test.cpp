@@ -90,7 +90,8 @@ TEST(TangentKernel, IsWhatRandomNetworksGiveOnAverage) {
     for (int i = 0; i < kNetworks; ++i) {
       const std::vector<float> network =
           random_network(shape, Initialisation::kPaper, 7, static_cast<std::uint64_t>(i));
-      mean += gradient_products(contexts, shape, network, threads) / kNetworks;
+      mean += gradient_products(contexts, inner_products(contexts), shape, network, threads) /
+              kNetworks;
     }
     const Eigen::MatrixXd kernel = tangent_kernel(inner_products(contexts), depth);
     EXPECT_LT((mean - kernel).norm(), 0.03 * kernel.norm()) << depth;
@@ -110,7 +111,10 @@ TEST(TangentKernel, GradientsComeNearerAsTheWidthGrows) {
       for (std::uint64_t seed = 0; seed < kNetworks; ++seed) {
         const std::vector<float> network = random_network(shape, Initialisation::kPaper, seed);
         distances.back() +=
-            (gradient_products(contexts, shape, network, threads) - kernel).norm() / kNetworks;
+            (gradient_products(contexts, inner_products(contexts), shape, network, threads) -
+             kernel)
+                .norm() /
+            kNetworks;
       }
     }
     EXPECT_LT(distances[1], 0.7 * distances[0]) << depth;
@@ -138,7 +142,8 @@ TEST(GradientProducts, AreThoseOfTheGradients) {
     network[i] = before;
   }
   ThreadPool threads(1);
-  const Eigen::MatrixXd products = gradient_products(contexts, shape, network, threads);
+  const Eigen::MatrixXd products =
+      gradient_products(contexts, inner_products(contexts), shape, network, threads);
   EXPECT_LT((products - gradients * gradients.transpose()).norm(), 0.02 * products.norm());
 }
 
@@ -353,6 +358,14 @@ std::string row_of(const TheoryStudy& study, const std::string& quantity) {
   const std::string all = theory_table(study).aligned();
   const std::size_t begin = all.find("\n" + quantity + " ") + 1;
   return all.substr(begin, all.find('\n', begin) - begin);
+}
+
+TEST(TheoryStudy, HasTwoThousandContextsWhereRoundsAreNotSaid) {
+  TheoryOptions options = small_options(0);
+  options.fit_steps = 2;
+  const TheoryStudy study = study_theory(small_world("20"), parse_policy("random"), options);
+  EXPECT_EQ(study.contexts, 2'000U);
+  EXPECT_EQ(study.options.rounds, 500U);
 }
 
 TEST(TheoryStudy, MeasuresARun) {

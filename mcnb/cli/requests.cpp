@@ -190,11 +190,13 @@ std::vector<Request> requests_of(const ReproduceFlags& flags,
         continue;
       }
     }
+    const Plan plan = plan_of(request);
+    request.text = plan.text;  // as it is now: a change of the file is for the next time
     requests.push_back(std::move(request));
     if (!all) {
-      refuse_flags_of_breakdown(flags, plan_of({name, {}, requests.back().text}));
+      refuse_flags_of_breakdown(flags, plan);
     }
-    if (!keys.insert(key_of(plan_of(requests.back()))).second) {
+    if (!keys.insert(key_of(plan)).second) {
       refuse_option("NAME", "plans of different names", name);
     }
   }

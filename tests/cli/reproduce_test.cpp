@@ -152,6 +152,21 @@ TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {
   EXPECT_NE(resumed.errors.find("3 runs, 3 of them kept"), std::string::npos) << resumed.errors;
 }
 
+TEST(Reproduce, AChangeOfThePlanWhileItRunsIsForTheNextTime) {
+  const TemporaryFolder folder;
+  const std::string plan = plan_in(folder);
+  const std::filesystem::path results = folder / "out/results.sqlite";
+  Program program({"reproduce", plan, "--rounds", "20000", "--jobs", "1", "--output",
+                   (folder / "out").string()});
+  while (!std::filesystem::exists(results) && program.is_running()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  put_file(plan, "this is no plan");
+  const ProgramOutcome outcome = program.wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_NE(outcome.output.find("report.html"), std::string::npos) << outcome.output;
+}
+
 // Parts made from copies of the data, in other places and of other times, are parts of one whole.
 TEST(Reproduce, ShardsOfDifferentMachinesAreJoined) {
   const TemporaryFolder folder;

@@ -13,11 +13,14 @@ file(GLOB watched_sources CONFIGURE_DEPENDS
 add_library(mcnb_watched STATIC EXCLUDE_FROM_ALL ${watched_sources})
 target_include_directories(mcnb_watched PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(mcnb_watched PUBLIC cxx_std_20)
+target_compile_definitions(mcnb_watched PRIVATE MCNB_VERSION="${PROJECT_VERSION}")
 target_compile_options(mcnb_watched PUBLIC ${watch} -fsanitize=fuzzer-no-link)
 target_link_options(mcnb_watched PUBLIC ${watch})
-target_link_libraries(mcnb_watched PUBLIC Threads::Threads fmt::fmt mcnb_xxhash mcnb_spectra
-  hwy::hwy Eigen3::Eigen ZLIB::ZLIB PNG::PNG LibArchive::LibArchive simdjson::simdjson CURL::libcurl
-  OpenSSL::Crypto PkgConfig::microhttpd SQLite::SQLite3 tomlplusplus::tomlplusplus)
+# fmt as headers: the library was compiled by GCC, which names some of its templates differently.
+target_link_libraries(mcnb_watched PUBLIC Threads::Threads fmt::fmt-header-only mcnb_xxhash
+  mcnb_spectra hwy::hwy Eigen3::Eigen ZLIB::ZLIB PNG::PNG LibArchive::LibArchive
+  simdjson::simdjson CURL::libcurl OpenSSL::Crypto PkgConfig::microhttpd SQLite::SQLite3
+  tomlplusplus::tomlplusplus)
 
 add_custom_target(fuzz)
 file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)

@@ -51,8 +51,9 @@ std::string this_machine() {
   std::string processor = "unknown processor";
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) {
-      processor = line.substr(line.find(':') + 2);
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) {
+      processor = line.substr(colon + 2);
       break;
     }
   }

@@ -306,15 +306,7 @@ class PlanReader {
     }
     check_distinct(at(root, "environments"), "environments", plan.environments);
     check_distinct(at(root, "policies"), "policies", plan.policies);
-    for (const auto& [option, value] : plan.settings) {
-      const toml::node& place = *at(root, "environment").as_table()->get(option);
-      Plan alone = plan;
-      alone.settings = {{option, value}};
-      said_at(place, "environment", [&] {
-        check_settings(alone.settings, {alone});
-        studies_of(alone, nullptr);
-      });
-    }
+    check_environment(root, plan);
     check_worlds(root, plan);
     if (plan.log_axis) {
       for (const std::string& value : plan.axis->values) {
@@ -342,9 +334,33 @@ class PlanReader {
     try {
       check();
     } catch (const Error& error) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}: {}", file_,
-                                                 node.source().begin.line, field, error.what()));
+      const std::string why = error.what();
+      throw why.starts_with(file_)
+          ? error
+          : Error(ErrorKind::kUsage,
+                  fmt::format("{}: line {}: {}: {}", file_, node.source().begin.line, field, why));
     }
+  }
+
+  // The settings of all environments; which of them is wrong, where one is so by itself.
+  void check_environment(const toml::table& root, const Plan& plan) const {
+    const auto check = [](const Plan& one) {
+      check_settings(one.settings, {one});
+      studies_of(one, nullptr);
+    };
+    const toml::node& table = at(root, "environment");
+    said_at(table, "environment", [&] {
+      try {
+        check(plan);
+      } catch (const Error&) {
+        for (const auto& [option, value] : plan.settings) {
+          Plan alone = plan;
+          alone.settings = {{option, value}};
+          said_at(*table.as_table()->get(option), "environment", [&] { check(alone); });
+        }
+        throw;
+      }
+    });
   }
 
   // No environment comes twice, in whatever words.

@@ -1,6 +1,7 @@
 #include "mcnb/base/thread_pool.h"
 
 #include <fmt/core.h>
+#include <pthread.h>
 
 #include <algorithm>
 
@@ -47,7 +48,12 @@ ThreadPool::ThreadPool(std::size_t threads, const std::atomic<bool>* stop) : sto
   }
 }
 
-ThreadPool::~ThreadPool() { join(); }
+ThreadPool::~ThreadPool() {
+  join();
+  // The library's mutex ends without a word, and the thread sanitizer would take one that comes to
+  // lie in the same place, in the pool of another function, for this one.
+  ::pthread_mutex_destroy(call_mutex_.native_handle());
+}
 
 void ThreadPool::join() {
   {

@@ -129,7 +129,7 @@ TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {
   put_file(folder / "mine.toml",
            "environments = [\"synthetic:users=8:items=0\"]\n"
            "policies = [\"random\"]\nrounds = 100\n");
-  Program program(arguments("20000"));
+  Program program(arguments("2000"));
   const auto finished = [&] {
     return std::filesystem::exists(folder / "out/results.sqlite")
                ? CellStore(folder / "out/results.sqlite", "any").size()
@@ -156,7 +156,7 @@ TEST(Reproduce, AChangeOfThePlanWhileItRunsIsForTheNextTime) {
   const TemporaryFolder folder;
   const std::string plan = plan_in(folder);
   const std::filesystem::path results = folder / "out/results.sqlite";
-  Program program({"reproduce", plan, "--rounds", "20000", "--jobs", "1", "--output",
+  Program program({"reproduce", plan, "--rounds", "5000", "--jobs", "1", "--output",
                    (folder / "out").string()});
   while (!std::filesystem::exists(results) && program.is_running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

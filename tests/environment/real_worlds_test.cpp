@@ -123,6 +123,9 @@ TEST(RealWorlds, MovielensSmall) {
 }
 
 TEST(RealWorlds, Yelp) {
+  if (kThreadSanitized) {
+    GTEST_SKIP() << "takes long there, and MovieLens goes the same ways";
+  }
   MCNB_NEED_REAL_DATA(folder);
   DataSource source({});
   const RatingsSet set = yelp(folder);

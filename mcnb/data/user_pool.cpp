@@ -101,6 +101,9 @@ std::string describe(const UserPool& pool) {
         "members and {} pairs",
         pool.found - pool.user_count(), pool.members_left_out, pool.pairs_left_out);
   }
+  if (pool.members_left_out > pool.members.size()) {
+    text += "; CAUTION: most members are left out, and results say little about the data set";
+  }
   return text;
 }
 

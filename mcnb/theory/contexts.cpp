@@ -1,9 +1,60 @@
 #include "mcnb/theory/contexts.h"
 
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+
+#include "mcnb/base/check.h"
 
 namespace mcnb {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+
+struct Block {
+  std::size_t length = 0;
+  std::vector<std::size_t> members;  // numbers of contexts
+};
+
+using Blocks = std::map<std::uint32_t, Block>;  // by their offsets
+
+// Nothing where blocks overlap in part.
+std::optional<Blocks> find_blocks(const Contexts& contexts) {
+  Blocks blocks;
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    const Contexts::Place& place = contexts.places[i];
+    Block& block = blocks.try_emplace(place.offset, Block{place.length, {}}).first->second;
+    if (block.length != place.length) {
+      return std::nullopt;
+    }
+    block.members.push_back(i);
+  }
+  std::size_t end = 0;
+  for (const auto& [offset, block] : blocks) {
+    if (offset < end) {
+      return std::nullopt;
+    }
+    end = offset + block.length;
+  }
+  return blocks;
+}
+
+// One column per member.
+MatrixXd columns(const Contexts& contexts, const Block& block) {
+  MatrixXd result(static_cast<Index>(block.length), static_cast<Index>(block.members.size()));
+  for (std::size_t i = 0; i < block.members.size(); ++i) {
+    const Features features = contexts.features(block.members[i]);
+    result.col(static_cast<Index>(i)) =
+        Eigen::Map<const Eigen::VectorXf>(features.values.data(), result.rows()).cast<double>();
+  }
+  return result;
+}
+
+}  // namespace
+
 double inner_product(const Features& a, const Features& b) {
   const std::size_t begin = std::max(a.offset, b.offset);
   const std::size_t end = std::min(a.offset + a.values.size(), b.offset + b.values.size());
@@ -55,6 +106,38 @@ Contexts distinct_directions(const Contexts& contexts) {
     }
   }
   return kept;
+}
+
+Contexts in_span(const Contexts& contexts, const Contexts& all) {
+  const std::optional<Blocks> blocks = find_blocks(all);
+  std::optional<Blocks> own = find_blocks(contexts);
+  if (!blocks || !own) {
+    return contexts;
+  }
+  Contexts result{.inputs = 0, .values = {}, .places = {}, .rewards = contexts.rewards};
+  result.places.resize(contexts.size());
+  for (const auto& [offset, block] : *blocks) {
+    const Block& mine = (*own)[offset];
+    const std::size_t length = std::min(block.length, block.members.size());
+    MatrixXd coordinates(0, 0);
+    if (!mine.members.empty()) {
+      check(mine.length == block.length, "the contexts are some of all");
+      coordinates = columns(contexts, mine);
+      if (length < block.length) {
+        const Eigen::HouseholderQR<MatrixXd> basis(columns(all, block));
+        coordinates.applyOnTheLeft(basis.householderQ().adjoint());
+      }
+    }
+    for (std::size_t i = 0; i < mine.members.size(); ++i) {
+      result.places[mine.members[i]] = {result.values.size(), length, result.inputs};
+      for (std::size_t j = 0; j < length; ++j) {
+        result.values.push_back(
+            static_cast<float>(coordinates(static_cast<Index>(j), static_cast<Index>(i))));
+      }
+    }
+    result.inputs += static_cast<std::uint32_t>(length);
+  }
+  return result;
 }
 
 }  // namespace mcnb

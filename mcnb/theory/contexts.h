@@ -41,4 +41,11 @@ Contexts collect_contexts(Environment& environment, std::uint64_t rounds);
 // parallel contexts make the kernel singular.
 Contexts distinct_directions(const Contexts& contexts);
 
+// The contexts, some of `all`, with fewer numbers: their coordinates in an orthonormal basis of
+// what `all` spans, block by block, where a block has more inputs than contexts. Inner products
+// stay what they are, up to the rounding of floats. No network can tell the difference: weights
+// across the span change no output, and normal ones are as likely in this basis as in any other.
+// Contexts whose blocks overlap in part are returned as they are.
+Contexts in_span(const Contexts& contexts, const Contexts& all);
+
 }  // namespace mcnb

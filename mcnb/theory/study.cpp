@@ -164,8 +164,11 @@ TheoryStudy study_theory(const EnvironmentSpec& environment, const PolicySpec& p
   const Eigen::MatrixXd kernel =
       tangent_kernel(products, static_cast<std::uint32_t>(options.depth));
   study.kernel = study_kernel(kernel, distinct.rewards);
-  study.distances = measure_distances(distinct, products, kernel, options, threads);
-  measure_difficulties(all, distinct, threads, study);
+  // Networks see the contexts in fewer coordinates.
+  const Contexts short_all = in_span(all, all);
+  const Contexts short_distinct = in_span(distinct, all);
+  study.distances = measure_distances(short_distinct, products, kernel, options, threads);
+  measure_difficulties(short_all, short_distinct, threads, study);
 
   const std::unique_ptr<Environment> again = make_environment(environment, options.seed);
   const PolicySetup setup = setup_for(*again, options.seed, threads);

@@ -4,6 +4,7 @@
 
 #include "mcnb/bandit/policy_kinds.h"
 #include "tests/bandit/policy_cases.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::kernelucb_test {
 namespace {
@@ -122,7 +123,7 @@ void expect_matches_textbook(const World& world, const Settings& settings, bool 
     textbook.add(arm.user, arm.features, reward);
   }
   std::deque<std::pair<OwnRound, ArmIndex>> waiting;
-  for (std::uint64_t id = 0; id < 500; ++id) {
+  for (std::uint64_t id = 0; id < (kThreadSanitized ? 200 : 500); ++id) {
     OwnRound own = cases::draw_round(world, id);
     const std::vector<Score> scores = policy->scores(own.round);
     const std::vector<double> expected = textbook.scores(own.round);

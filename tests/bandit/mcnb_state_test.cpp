@@ -6,6 +6,7 @@
 
 #include "mcnb/bandit/mcnb.h"
 #include "tests/bandit/mcnb_cases.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::mcnb_state_test {
 namespace {
@@ -106,6 +107,9 @@ TEST(McnbState, SaveAndLoadInTheMiddleChangesNothing) {
       };
       const Outcome through = run(kRounds, false);
       for (const std::uint64_t stop : {0U, 1U, 9U, 40U, 99U}) {
+        if (kThreadSanitized && stop != 40) {
+          continue;
+        }
         const Outcome stopped = run(stop, stop == 40);
         ASSERT_EQ(stopped.choices, through.choices) << "stopped at " << stop;
         ASSERT_TRUE(cases::same_bits(stopped.values, through.values)) << "stopped at " << stop;

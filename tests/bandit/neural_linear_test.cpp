@@ -191,7 +191,7 @@ std::size_t expect_matches_textbook(const Case& what, const Play& play = {}) {
     textbook.learn(given.own.arm(given.choice), reward);
   };
   std::size_t unsure = 0;
-  constexpr std::uint64_t kRounds = kThreadSanitized ? 260 : 520;
+  constexpr std::uint64_t kRounds = kThreadSanitized ? 180 : 520;
   for (std::uint64_t id = 0; id < kRounds && !testing::Test::HasFatalFailure(); ++id) {
     if (play.newcomers_at > 0 && id == play.newcomers_at) {
       policy->add_users(2);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/bandit/textbook_neural.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::neuucb_test {
 namespace {
@@ -172,7 +173,7 @@ TEST(NeuUcb, ChoosesTheHighestOfAllScores) {
                                        cases::setup_of(world, threads));
         const auto looked_at = kind.build({{"width", "10"}, {"matrix", matrix}, {"alpha", alpha}},
                                           cases::setup_of(world, threads));
-        for (std::uint64_t t = 0; t < 120; ++t) {
+        for (std::uint64_t t = 0; t < (kThreadSanitized ? 40 : 120); ++t) {
           const OwnRound own = cases::draw_round(world, t);
           const ArmIndex choice = highest(looked_at->scores(own.round));
           ASSERT_EQ(policy->choose(own.round), choice) << t;

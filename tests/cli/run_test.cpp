@@ -122,6 +122,39 @@ std::string curves_of(const std::filesystem::path& folder, const std::string& th
   return curves;
 }
 
+// The bar and the text behind it fit in one line of a terminal, however narrow.
+TEST(Run, ProgressFitsTheTerminal) {
+  for (const std::size_t columns : {30U, 64U, 120U}) {
+    const TemporaryFolder folder;
+    std::string command = "stty cols " + std::to_string(columns) + " && exec " MCNB_BINARY;
+    for (const std::string& argument : small_run(folder.path())) {
+      command += " '" + argument + "'";
+    }
+    const ProgramOutcome outcome =
+        Program({"--quiet", "--return", "--command", command, folder / "shown"}, {},
+                "/usr/bin/script")
+            .wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    const std::string& shown = outcome.output;
+    std::size_t lines = 0;
+    for (std::size_t begin = shown.find('\r'); begin != std::string::npos;) {
+      const std::size_t end = shown.find("\x1b[K", ++begin);
+      const std::size_t next = shown.find('\r', begin);
+      if (end < next) {  // a line of progress
+        ++lines;
+        const auto width = static_cast<std::size_t>(
+            std::count_if(shown.begin() + static_cast<std::ptrdiff_t>(begin),
+                          shown.begin() + static_cast<std::ptrdiff_t>(end),
+                          [](char c) { return (c & 0xC0) != 0x80; }));
+        EXPECT_LT(width, columns) << shown;
+        EXPECT_GT(width, columns < 64 ? columns - 2 : 40) << shown;
+      }
+      begin = next;
+    }
+    EXPECT_GT(lines, 0U) << shown;
+  }
+}
+
 TEST(Run, AResumedExperimentWithMcnbEqualsAFreshOne) {
   const TemporaryFolder folder;
   const std::string fresh = curves_of(folder / "fresh");

@@ -8,6 +8,7 @@
 #include "mcnb/data/rating_rows.h"
 #include "tests/data/data_files.h"
 #include "tests/numeric/plain_network.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::ratings_readers_test {
 namespace {
@@ -116,7 +117,7 @@ struct Oracle {
 
 // Users one after the other, as MovieLens has them, or in any order.
 TEST(Ratings, AgreeWithThePlainReaderOnAnyNumberOfThreads) {
-  constexpr std::uint32_t kRows = 120000;
+  constexpr std::uint32_t kRows = kThreadSanitized ? 40'000 : 120'000;
   for (const bool grouped : {true, false}) {
     Oracle oracle;
     std::string text;

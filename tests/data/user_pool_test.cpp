@@ -92,6 +92,11 @@ TEST(UserPool, UsersWithoutBothKindsOfPairsAreLeftOutAndCounted) {
   EXPECT_EQ(std::ranges::count(pool.members, 0U), 0);
   EXPECT_EQ(pool.features.size(), pool.user_count() * kRecommendationFeatures);
   EXPECT_NE(describe(pool).find("left out: "), std::string::npos);
+  UserPool rest = pool;
+  rest.members_left_out = rest.members.size();
+  EXPECT_EQ(describe(rest).find("CAUTION"), std::string::npos);
+  ++rest.members_left_out;
+  EXPECT_NE(describe(rest).find("CAUTION: most members are left out"), std::string::npos);
 }
 
 TEST(UserPool, ThreadsChangeNoBitButTheSeedDoes) {

@@ -47,11 +47,11 @@ struct Ran {
   std::size_t kept;
 };
 
-Ran run(const Plan& plan, const CellStore& store, PlanRunOptions options = {}) {
+Ran run(const Plan& plan, const CellStore& store, PlanRunOptions options = {},
+        const std::shared_ptr<DataSource>& data = nullptr) {
   RunControl control;
   ExperimentProgress progress;
-  PlanResults results =
-      run_plan(plan, studies_of(plan, nullptr), store, options, control, progress);
+  PlanResults results = run_plan(plan, studies_of(plan, data), store, options, control, progress);
   return {std::move(results), progress.cells_kept};
 }
 
@@ -474,12 +474,27 @@ TEST(PlanRun, AValueThatTheDataCannotHaveIsLeftOut) {
           "option = \"environment.users\"\nvalues = [3, 5, 5000]\n");
   const auto data = std::make_shared<DataSource>(DataSource::Settings{});
   const CellStore store(folder / "cells.sqlite", "a");
-  RunControl control;
-  ExperimentProgress progress;
-  const PlanResults results = run_plan(plan, studies_of(plan, data), store, {}, control, progress);
+  const PlanResults results = run(plan, store, {}, data).results;
   EXPECT_EQ(results.studies.size(), 2U);
   ASSERT_EQ(results.left_out.size(), 1U);
   EXPECT_NE(results.left_out[0].find("users = 5000 is left out"), std::string::npos);
+}
+
+// NeuA+U needs to know what users look like, which nobody does of classes.
+TEST(PlanRun, APolicyThatCannotTakeAnEnvironmentStopsNothing) {
+  const TemporaryFolder folder;
+  put_file(folder / "samples.csv", "1,2,a\n2,1,b\n1,3,a\n3,1,b\n");
+  const Plan plan =
+      plan_from(folder, "environments = [\"samples:file=" + (folder / "samples.csv").string() +
+                            "\"]\nrounds = 20\nseeds = 2\npolicies = [\"neuau\", \"random\"]\n");
+  const auto data = std::make_shared<DataSource>(DataSource::Settings{});
+  const CellStore store(folder / "cells.sqlite", "a");
+  const PlanResults results = run(plan, store, {}, data).results;
+  EXPECT_EQ(results.failed, 2U);
+  ASSERT_EQ(results.failures.size(), 2U);
+  EXPECT_NE(results.failures[0].why.find("neuau"), std::string::npos) << results.failures[0].why;
+  ASSERT_EQ(results.studies.size(), 1U);
+  EXPECT_EQ(results.studies[0].results.size(), 2U);
 }
 
 TEST(PlanRun, CountsTrainingsAsTheScheduleDoes) {

@@ -15,6 +15,7 @@
 #include "mcnb/theory/study.h"
 #include "tests/cli/program.h"
 #include "tests/numeric/plain_network.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::theory_test {
 namespace {
@@ -101,7 +102,7 @@ TEST(TangentKernel, IsWhatRandomNetworksGiveOnAverage) {
 TEST(TangentKernel, GradientsComeNearerAsTheWidthGrows) {
   const Contexts contexts = draw_contexts(20, 6, 2);
   ThreadPool threads(2);
-  for (const std::uint32_t depth : {2U, 3U, 4U}) {
+  for (std::uint32_t depth = 2; depth <= (kThreadSanitized ? 2U : 4U); ++depth) {
     const Eigen::MatrixXd kernel = tangent_kernel(inner_products(contexts), depth);
     std::vector<double> distances;  // means over a few networks
     constexpr int kNetworks = 6;
@@ -179,6 +180,81 @@ TEST(Contexts, InDifferentBlocksHaveNothingInCommon) {
   EXPECT_NEAR(products(0, 0), 1.0, 1e-6);
   EXPECT_NEAR(products(0, 2), 0.48, 1e-6);  // blocks that overlap
   EXPECT_EQ(distinct_directions(contexts).size(), 3U);
+}
+
+// Two blocks of forty inputs with six and five contexts, two of them the same, and a block of two
+// inputs with four.
+TEST(Contexts, KeepTheirProductsInTheBasisOfTheirSpan) {
+  Contexts all = empty_contexts(90);
+  Rng rng(21, Stream::kTest);
+  const auto add = [&](std::size_t length, std::uint32_t offset) {
+    const std::vector<float> values = plain::draw(rng, length);
+    all.add({values, offset}, rng.uniform());
+    return values;
+  };
+  for (int i = 0; i < 4; ++i) {
+    add(40, 0);
+    add(2, 40);
+    add(40, 50);
+  }
+  add(40, 0);
+  add(40, 0);
+  const std::vector<float> twice = add(40, 50);
+  all.add({twice, 50}, 0.75);
+  const Contexts fewer = in_span(all, all);
+  EXPECT_EQ(fewer.inputs, 6U + 2U + 6U);
+  EXPECT_EQ(fewer.rewards, all.rewards);
+  EXPECT_LT((inner_products(fewer) - inner_products(all)).cwiseAbs().maxCoeff(), 1e-5);
+
+  const Contexts distinct = distinct_directions(all);
+  ASSERT_EQ(distinct.size(), all.size() - 1);
+  const Contexts fewer_distinct = in_span(distinct, all);
+  EXPECT_EQ(fewer_distinct.inputs, fewer.inputs);
+  EXPECT_EQ(fewer_distinct.rewards, distinct.rewards);
+  for (std::size_t i = 0; i < distinct.size(); ++i) {  // the same in both
+    EXPECT_TRUE(std::ranges::equal(fewer_distinct.features(i).values, fewer.features(i).values));
+    EXPECT_EQ(fewer_distinct.features(i).offset, fewer.features(i).offset);
+  }
+}
+
+TEST(Contexts, WithBlocksThatOverlapStayAsTheyAre) {
+  Contexts all = empty_contexts(9);
+  const std::vector<float> values(6, 0.5F);
+  all.add({values, 0}, 0.0);
+  all.add({values, 3}, 1.0);
+  EXPECT_EQ(in_span(all, all).values, all.values);
+  EXPECT_EQ(in_span(all, all).inputs, 9U);
+}
+
+// S* of twelve contexts with 60 inputs, around a network W R and around its image W there.
+TEST(Contexts, HaveTheSameLeastLossInTheBasisOfTheirSpan) {
+  constexpr std::uint32_t kInputs = 60;
+  constexpr std::uint32_t kCount = 12;
+  constexpr std::uint32_t kWidth = 24;
+  using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Contexts contexts = draw_contexts(kCount, kInputs, 22);
+  const Contexts fewer = in_span(contexts, contexts);
+  ASSERT_EQ(fewer.inputs, kCount);
+  const auto columns = [](const Contexts& some) {
+    return Eigen::Map<const Eigen::MatrixXf>(some.values.data(), some.inputs, kCount);
+  };
+  const NetworkShape small = shape_of(kCount, kWidth, 2);
+  const NetworkShape large = shape_of(kInputs, kWidth, 2);
+  const std::vector<float> image = random_network(small, Initialisation::kPaper, 6);
+  const RowMajor basis = columns(contexts) * columns(fewer).inverse();
+  const RowMajor first = basis * Eigen::Map<const RowMajor>(image.data(), kCount, kWidth);
+  std::vector<float> network(first.data(), first.data() + first.size());
+  network.insert(network.end(), image.end() - kWidth, image.end());
+  ThreadPool threads(2);
+  EXPECT_NEAR(total_loss(fewer, small, image, threads),
+              total_loss(contexts, large, network, threads), 1e-5);
+  for (const double radius : {0.1, 0.5}) {
+    const double expected =
+        find_best_fit(contexts, large, network, network, radius, 200, threads).loss;
+    EXPECT_GT(expected, 0.01);
+    EXPECT_NEAR(find_best_fit(fewer, small, image, image, radius, 200, threads).loss, expected,
+                1e-3 * expected);
+  }
 }
 
 TEST(KernelFacts, FollowFromTheMatrix) {

@@ -123,7 +123,7 @@ TEST(Ratings, AgreeWithThePlainReaderOnAnyNumberOfThreads) {
     std::string text;
     for (std::uint32_t i = 0; i < kRows; ++i) {
       Rng rng(3, Stream::kTest, i, grouped ? 1 : 0);
-      const std::uint64_t user = grouped ? i / 60 : rng.below(1500) * rng.below(3000000);
+      const std::uint64_t user = grouped ? i / 60 : rng.below(300) * rng.below(3000000);
       const Row row{rng.chance(0.3) && !grouped ? fmt::format("u{}", user) : std::to_string(user),
                     std::to_string(rng.below(1000)), static_cast<float>(rng.below(10) + 1) / 2};
       oracle.add(row);

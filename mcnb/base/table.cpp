@@ -140,4 +140,16 @@ void write_text_file(const std::filesystem::path& path, const std::string& text)
   }
 }
 
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && !std::filesystem::is_directory(path, error)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (error) {
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot write: {}", path.string(), error.message()));
+  }
+}
+
 }  // namespace mcnb

@@ -35,4 +35,7 @@ class Table {
 // Writes a whole text file, or leaves the old one; makes missing folders. Throws Error (kSystem).
 void write_text_file(const std::filesystem::path& path, const std::string& text);
 
+// Makes the folder where it is missing. Throws Error (kSystem) where there can be none.
+void make_folder(const std::filesystem::path& path);
+
 }  // namespace mcnb

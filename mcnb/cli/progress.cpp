@@ -37,9 +37,13 @@ InterruptHandler::InterruptHandler(RunControl& control) {
   action.sa_handler = [](int) { interrupted_run->stop.store(true, std::memory_order_relaxed); };
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   ::sigaction(SIGINT, &action, &before_);
+  ::sigaction(SIGTERM, &action, &before_term_);
 }
 
-InterruptHandler::~InterruptHandler() { ::sigaction(SIGINT, &before_, nullptr); }
+InterruptHandler::~InterruptHandler() {
+  ::sigaction(SIGINT, &before_, nullptr);
+  ::sigaction(SIGTERM, &before_term_, nullptr);
+}
 
 std::string this_program() {
   // AVX-512 and AVX2 give the same bits.

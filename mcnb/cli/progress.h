@@ -12,7 +12,8 @@
 
 namespace mcnb {
 
-// Ctrl-C: stop between two rounds. A second one ends the program at once.
+// Ctrl-C, or SIGTERM, by which batch systems end a job: stop between two rounds. A second one ends
+// the program at once.
 class InterruptHandler {
  public:
   explicit InterruptHandler(RunControl& control);
@@ -22,6 +23,7 @@ class InterruptHandler {
 
  private:
   struct sigaction before_ {};
+  struct sigaction before_term_ {};
 };
 
 // Stands for the code that computes results, and for how it was compiled: results of other code,

@@ -170,7 +170,7 @@ std::string where_and_when(const Origins& origins) {
 MadeBy made_by(const std::string& command, const std::vector<Made>& all, const CellStore& store) {
   MadeBy facts{
       {"page made", fmt::format("{} on {}", date(), this_machine())},
-      {"version", this_program()},
+      {"version", this_program() + (this_program().ends_with("avx2") ? " (or avx512)" : "")},
       {"command", without_folders(command)},
       {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
   for (const auto& [plan, by, seconds, origins] : all) {
@@ -364,14 +364,19 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     write_page();
   }
   for (const Request& old : earlier) {
-    const Plan plan = plan_of(old);
-    page.add(section_of(plan, old.flags, store, data, control, ignored), plan, old.flags.command);
+    try {
+      const Plan plan = plan_of(old);
+      page.add(section_of(plan, old.flags, store, data, control, ignored), plan, old.flags.command);
+    } catch (const Error& error) {
+      fmt::print(stderr, "{} is not on the page: {}\n", old.name, error.what());
+    }
   }
   write_page();
   fmt::print("\npage     {}\nresults  {}\n",
              is_written ? path.string() : "none: there is nothing to show", store.path().string());
   if (outcome.missing > 0) {
-    fmt::print(stderr, "{} runs are missing{}\n", outcome.missing,
+    fmt::print(stderr, "{} missing{}\n",
+               outcome.missing == 1 ? "1 run is" : fmt::format("{} runs are", outcome.missing),
                flags.shard.empty() ? ""
                                    : ": join the shards by mcnb results merge; where policies are "
                                      "tuned or matched, then run every shard again on the joined "
@@ -381,7 +386,8 @@ void reproduce(const ReproduceFlags& flags, const std::vector<Request>& requests
     throw CLI::RuntimeError(kFailure);
   }
   if (outcome.failed > 0) {
-    fmt::print(stderr, "{} runs failed: see the notes\n", outcome.failed);
+    fmt::print(stderr, "{} run{} failed: see the notes\n", outcome.failed,
+               outcome.failed == 1 ? "" : "s");
     throw CLI::RuntimeError(kFailure);
   }
   if (outcome.without_data == requests.size()) {
@@ -410,6 +416,14 @@ std::string command_line() {
   return text;
 }
 
+// A flag that was given has a value: an empty one is a slip, not the plan's value.
+void refuse_empty(CLI::App& command, const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    command.get_option(flag)->check(
+        [](const std::string& text) { return text.empty() ? "expected a value" : ""; });
+  }
+}
+
 void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& flags,
                     const std::string& about_tuning) {
   command->add_option("NAME", flags->names,
@@ -431,6 +445,7 @@ void add_plan_flags(CLI::App* command, const std::shared_ptr<ReproduceFlags>& fl
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
+  refuse_empty(*command, {"--datasets", "--policies", "--rounds", "--seeds", "--first-seed"});
 }
 
 void add_reproduce(CLI::App& app) {
@@ -441,6 +456,7 @@ void add_reproduce(CLI::App& app) {
   command->add_option("--jobs", flags->jobs, "Runs side by side; 0: one per processor");
   command->add_option("--shard", flags->shard,
                       "Only this part of the runs, like 2/5; join the parts by mcnb results merge");
+  refuse_empty(*command, {"--jobs", "--shard"});
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   command->footer(
       "Plans are the files experiments/*.toml: copy one, change it, and give its path. Finished\n"

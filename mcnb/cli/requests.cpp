@@ -144,7 +144,14 @@ Plan plan_of(const Request& request) {
   for (const auto& [option, value] : read_settings(flags.settings)) {
     plan.settings[option] = value;
   }
+  if (!plan.matched_to.empty() && std::ranges::count(plan.policies, plan.matched_to) == 0) {
+    refuse_option(
+        "policies",
+        fmt::format("{} among them, to whose steps the others are matched", plan.matched_to),
+        flags.policies);
+  }
   if (flags.tune && !plan.tuning.grids.empty()) {  // stands beside the same plan as it is
+    check_tuning_seeds(plan.tuning, plan.options);
     plan.name += "-tuned";
     plan.title += " (tuned)";
   }
@@ -171,6 +178,9 @@ std::vector<Request> requests_of(const ReproduceFlags& flags,
   std::vector<Request> requests;
   std::set<std::string> keys;
   const bool all = flags.names == std::vector<std::string>{"all"};
+  if (!all && std::ranges::count(flags.names, "all") > 0) {
+    refuse_option("NAME", "all alone, or names of plans", "all beside others");
+  }
   for (const std::string& name : all ? kPaper : flags.names) {
     Request request{name, flags};
     if (const auto kept = texts.find(fs::path(name).stem().string());

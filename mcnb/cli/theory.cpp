@@ -26,12 +26,13 @@ void run_theory(const TheoryFlags& flags) {
   set_from_flags(theory_option_table(), flags.values, options);
   const EnvironmentSpec environment =
       read_environment(flags.environment, flags.settings, flags.data);
+  const std::filesystem::path folder = flags.output;
+  make_folder(folder);  // before anything takes long
   const TheoryStudy study = study_theory(
       environment, fitted_to(environment, {parse_policy(flags.policy)}).front(), options);
   const Table facts = theory_table(study);
   const Table kernel = kernel_table(study);
   fmt::print("{}\n{}\n", facts.aligned(), kernel.aligned());
-  const std::filesystem::path folder = flags.output;
   write_text_file(folder / "theory.csv", facts.csv());
   write_text_file(folder / "kernel.csv", kernel.csv());
   fmt::print("numbers  {}, kernel.csv\n", (folder / "theory.csv").string());

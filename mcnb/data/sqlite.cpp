@@ -12,6 +12,7 @@ constexpr int kPatienceMilliseconds = 20'000;
 
 int open_flags(Database::Access access) {
   switch (access) {
+    case Database::Access::kUntouched:
     case Database::Access::kReadOnly:
       return SQLITE_OPEN_READONLY;
     case Database::Access::kReadWrite:
@@ -22,11 +23,23 @@ int open_flags(Database::Access access) {
   return 0;
 }
 
+// The name by which SQLite takes the file for one that nobody changes.
+std::string untouched(const std::string& name) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(name).string()) {
+    uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02X}", c) : std::string(1, c);
+  }
+  return uri + "?immutable=1";
+}
+
 }  // namespace
 
 Database::Database(const std::filesystem::path& path, Access access) : name_(path.string()) {
-  const int code =
-      ::sqlite3_open_v2(name_.c_str(), &handle_, open_flags(access) | SQLITE_OPEN_NOMUTEX, nullptr);
+  const bool is_still = access == Access::kUntouched && !std::filesystem::exists(name_ + "-wal") &&
+                        !std::filesystem::exists(name_ + "-journal");
+  const int code = ::sqlite3_open_v2(
+      is_still ? untouched(name_).c_str() : name_.c_str(), &handle_,
+      open_flags(access) | SQLITE_OPEN_NOMUTEX | (is_still ? SQLITE_OPEN_URI : 0), nullptr);
   if (code != SQLITE_OK) {
     const std::string text = ::sqlite3_errstr(code);
     ::sqlite3_close(handle_);

@@ -14,7 +14,10 @@ namespace mcnb {
 // damaged, kSystem for everything else (disk full, no rights), naming the file.
 class Database {
  public:
-  enum class Access { kReadOnly, kReadWrite, kCreate };
+  // kUntouched: read only, and nothing is made beside the file, not even for a moment, so that its
+  // folder need not be writable either. Where a log lies beside the file, as kReadOnly: somebody
+  // may be writing.
+  enum class Access { kUntouched, kReadOnly, kReadWrite, kCreate };
 
   Database(const std::filesystem::path& path, Access access);
   ~Database();

@@ -145,7 +145,8 @@ class AxisFigures {
     writer_.add_picture(
         name, fmt::format("{}: {}; {}{}", shown.label, plan_.title, writer_.extent(), fitted), [&] {
           draw_lines(writer_.folder(), name,
-                     {.title = fmt::format("{}: {}", plan_.title, shown.label),
+                     {.title = fmt::format("{}: {}{}", plan_.title, shown.label,
+                                           seeds_text(plan_.options.seeds)),
                       .x = plan_.axis->option,
                       .y = fmt::format("regret of {} rounds", plan_.options.rounds),
                       .log_x = plan_.log_axis && numbers,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/table.h"
 #include "mcnb/experiment/contestants.h"
 
 namespace mcnb {
@@ -148,13 +149,8 @@ CellResult result_from_json(const std::string& text) { return stored_cell(text, 
 
 CellStore::CellStore(const std::filesystem::path& path, std::string program, std::string machine)
     : path_(path), program_(std::move(program)), machine_(std::move(machine)) {
-  std::error_code failed;
   if (path.has_parent_path()) {
-    std::filesystem::create_directories(path.parent_path(), failed);
-  }
-  if (failed) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot write: {}", path.string(), failed.message()));
+    make_folder(path.parent_path());
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
   database_->run("BEGIN IMMEDIATE");  // of several that make the file one is the first
@@ -346,7 +342,7 @@ void CellStore::expect_results(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) {
     throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path.string()));
   }
-  Database look(path, Database::Access::kReadOnly);
+  Database look(path, Database::Access::kUntouched);
   if (look.number("PRAGMA application_id") != kApplication) {
     throw Error(ErrorKind::kCorrupt, fmt::format("{}: expected results of mcnb, found something "
                                                  "else",
@@ -356,7 +352,7 @@ void CellStore::expect_results(const std::filesystem::path& path) {
 
 std::size_t CellStore::merge(const std::filesystem::path& other) const {
   expect_results(other);
-  Database from(other, Database::Access::kReadOnly);
+  Database from(other, Database::Access::kUntouched);
   const std::lock_guard lock(mutex_);
   const std::int64_t before = database_->number("SELECT count(*) FROM cells");
   database_->run("BEGIN IMMEDIATE");

@@ -79,8 +79,8 @@ class SectionMaker {
       return lacking > 0;
     });
     if (missing > 0) {
-      writer_.note(
-          fmt::format("{}: {} runs are missing; mcnb reproduce goes on", name_of(shown), missing));
+      writer_.note(fmt::format("{}: {} missing; mcnb reproduce goes on", name_of(shown),
+                               missing == 1 ? "1 run is" : fmt::format("{} runs are", missing)));
       return;
     }
     if (shown.experiment.policies.empty()) {
@@ -112,10 +112,12 @@ class SectionMaker {
     }
     const std::string who = policy + ", ";
     const std::string& why = found.front()->why;
-    writer_.note(fmt::format(
-        "{}: {} failed and is left out: {}{}", name_of(shown), policy,
-        why.starts_with(who) ? why.substr(who.size()) : why,
-        found.size() == 1 ? "" : fmt::format(" (and {} more seeds)", found.size() - 1)));
+    writer_.note(fmt::format("{}: {} failed and is left out: {}{}", name_of(shown), policy,
+                             why.starts_with(who) ? why.substr(who.size()) : why,
+                             found.size() == 1
+                                 ? ""
+                                 : fmt::format(" (and {} more seed{})", found.size() - 1,
+                                               found.size() == 2 ? "" : "s")));
     named_.insert(named_.end(), found.begin(), found.end());
     return true;
   }
@@ -150,6 +152,12 @@ class SectionMaker {
     return what + (changed.empty() ? "" : "-" + file_name(settings_text(changed, ":")));
   }
 
+  // What the pictures are of: they travel without the page.
+  std::string title_of(const Shown& shown) const {
+    return shown.label + (results_.chosen.empty() ? "" : ", tuned") +
+           (plan_.matched_to.empty() ? "" : ", as many steps as " + plan_.matched_to);
+  }
+
   void curves_figure(const Shown& shown) {
     const std::string name = shown.file_of("regret");
     const std::string& description = shown.study->experiment.description;
@@ -159,7 +167,7 @@ class SectionMaker {
                         // All policies, so that each has its colour, whoever is left out.
                         [&] {
                           draw_plot(writer_.folder(), shown.study->experiment, shown.results, name,
-                                    shown.label);
+                                    title_of(shown));
                         });
     if (shown.summaries.size() < 2 || shown.summary_of(shown.first()) == nullptr) {
       return;
@@ -170,7 +178,7 @@ class SectionMaker {
         fmt::format("{}: {}. {}", shown.label, writer_.extent(), about_differences(shown.first())),
         [&] {
           draw_differences(writer_.folder(), shown.study->experiment, shown.results, other,
-                           shown.label);
+                           title_of(shown));
         });
   }
 
@@ -188,8 +196,9 @@ class SectionMaker {
                         [&] {
                           draw_lines(
                               writer_.folder(), name,
-                              {.title = fmt::format("Time of {} rounds against their regret: {}",
-                                                    plan_.options.rounds, shown.label),
+                              {.title = fmt::format("Time of {} rounds against their regret: {}{}",
+                                                    plan_.options.rounds, title_of(shown),
+                                                    seeds_text(plan_.options.seeds)),
                                .x = "seconds to choose and to learn (mean over the seeds)",
                                .y = "regret",
                                .log_x = true,

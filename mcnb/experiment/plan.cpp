@@ -184,6 +184,14 @@ void check_settings(const OptionValues& settings, const std::vector<Plan>& plans
   }
 }
 
+void check_tuning_seeds(const TuningPlan& tuning, const ExperimentOptions& options) {
+  if (tuning.first_seed < options.first_seed + options.seeds &&
+      options.first_seed < tuning.first_seed + tuning.seeds) {
+    refuse_option("tune.first_seed", "seeds that are not reported",
+                  std::to_string(tuning.first_seed));
+  }
+}
+
 std::vector<PolicySpec> grid_of(const TuningPlan& tuning, const PolicySpec& policy) {
   std::vector<std::string> points;
   for (const Grid& grid : tuning.grids) {

@@ -120,6 +120,9 @@ std::vector<std::string> with_values(const std::vector<std::string>& policies, c
 // A policy with the options it has, whatever its label: "mcnb:gamma=0.2".
 std::string written(const PolicySpec& policy);
 
+// Throws Error (kUsage) where a seed of the tuning would be reported.
+void check_tuning_seeds(const TuningPlan& tuning, const ExperimentOptions& options);
+
 // All combinations of a grid that covers the policy, as policies; none where no grid does.
 std::vector<PolicySpec> grid_of(const TuningPlan& tuning, const PolicySpec& policy);
 

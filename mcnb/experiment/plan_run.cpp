@@ -229,12 +229,7 @@ class PlanRun {
     std::vector<Cell> cells;
     for (std::size_t s = 0; s < studies_.size(); ++s) {
       const Experiment& experiment = studies_[s].experiment;
-      const std::uint64_t first = experiment.options.first_seed;
-      if (tuning.first_seed < first + experiment.options.seeds &&
-          first < tuning.first_seed + tuning.seeds) {
-        refuse_option("tune.first_seed", "seeds that are not reported",
-                      std::to_string(tuning.first_seed));
-      }
+      check_tuning_seeds(tuning, experiment.options);
       for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
         std::vector<PolicySpec> points =
             experiment.policies[p].name == kOracle || !is_wanted(experiment.policies[p])

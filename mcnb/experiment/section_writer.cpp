@@ -71,6 +71,10 @@ std::string file_name(const std::string& text) {
   return name;
 }
 
+std::string seeds_text(std::uint64_t seeds) {
+  return seeds > 1 ? fmt::format(" (mean of {} seeds ± deviation)", seeds) : "";
+}
+
 std::string digits(const std::optional<double>& value) { return value ? number_text(*value) : ""; }
 
 void add_digits(TableRow& row, const std::optional<Difference>& difference) {

@@ -52,6 +52,9 @@ std::string settings_text(const OptionValues& settings, const std::string& betwe
 // Characters that any file system and shell takes.
 std::string file_name(const std::string& text);
 
+// " (mean of 10 seeds ± deviation)", behind the title of a picture with bars; nothing for one seed.
+std::string seeds_text(std::uint64_t seeds);
+
 // For machines: all digits, and nothing where there is none.
 std::string digits(const std::optional<double>& value);
 // Appends difference, low, high and p, likewise.

@@ -116,6 +116,8 @@ Contexts in_span(const Contexts& contexts, const Contexts& all) {
   }
   Contexts result{.inputs = 0, .values = {}, .places = {}, .rewards = contexts.rewards};
   result.places.resize(contexts.size());
+  check(std::ranges::all_of(*own, [&](const auto& block) { return blocks->contains(block.first); }),
+        "the contexts are some of all");
   for (const auto& [offset, block] : *blocks) {
     const Block& mine = (*own)[offset];
     const std::size_t length = std::min(block.length, block.members.size());

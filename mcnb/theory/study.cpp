@@ -143,7 +143,7 @@ Measured measure_policy(Environment& environment, Policy& policy, std::uint64_t 
 TheoryStudy study_theory(const EnvironmentSpec& environment, const PolicySpec& policy,
                          const TheoryOptions& options) {
   theory_option_table().validate(options);
-  TheoryStudy study{.options = options};
+  TheoryStudy study{.options = options, .environment = environment.name};
   ThreadPool threads(options.threads);
   const std::unique_ptr<Environment> world = make_environment(environment, options.seed);
   const std::size_t arms = make_environment(environment, options.seed)->next_round().arms.size();
@@ -253,8 +253,11 @@ void draw_kernel_plot(const std::filesystem::path& folder, const TheoryStudy& st
                        "set logscale xy\n"
                        "set xlabel 'width m'\n"
                        "set ylabel '|G^TG - H| / |H|'\n"
-                       "set key top right\n"
-                       "set title 'Gradients of a random network tend to the tangent kernel'\n" +
+                       "set key top right\n" +
+                       fmt::format(
+                           "set title 'Gradients of a random network tend to the tangent "
+                           "kernel: {}, {} contexts, L = {}' noenhanced\n",
+                           study.environment, study.distinct, study.options.depth) +
                        fmt::format("set xtics {}, 2\nset xrange [{}:{}]\n", first.width,
                                    first.width / 2, study.options.widest * 2);
   for (const char* kind : {"png", "svg"}) {

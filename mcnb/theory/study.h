@@ -53,6 +53,7 @@ struct Measured {
 // The quantities of the paper's analysis, measured on the arms of an environment.
 struct TheoryStudy {
   TheoryOptions options;
+  std::string environment;
   std::uint64_t users = 0;
   std::uint64_t contexts = 0;  // T K
   std::uint64_t distinct = 0;  // directions among them

@@ -74,6 +74,9 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
                    (folder / "2/results.sqlite").string()});
   EXPECT_EQ(merged.status, 0) << merged.errors;
   EXPECT_NE(merged.output.find("1/results.sqlite: 6 runs"), std::string::npos) << merged.output;
+  for (const char* beside : {"-wal", "-shm"}) {
+    EXPECT_FALSE(std::filesystem::exists((folder / "2/results.sqlite").string() + beside));
+  }
   const ProgramOutcome report = run_program({"report", plan, "--output", (folder / "1").string()});
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
@@ -433,6 +436,17 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
       {{"reproduce", "fig-nu-gamma", "--policies", "mcnb:gamma=0.2", "--output", output},
        2,
        "which the plan's axis sets"},
+      {{"reproduce", plan_in(folder), "--rounds", "", "--output", output}, 2, "expected a value"},
+      {{"reproduce", plan_in(folder), "--policies", "", "--output", output}, 2, "--policies"},
+      {{"reproduce", "all", "fig-s", "--output", output}, 2, "all alone"},
+      {{"reproduce", "matched-recommendation", "--policies", "random", "--output", output},
+       2,
+       "expected mcnb among them"},
+      {{"reproduce", "fig-recommendation", "--tune", "--first-seed", "1000001", "--rounds", "10",
+        "--output", output},
+       2,
+       "seeds that are not reported"},
+      {{"theory", "--output", (folder / "bad.toml").string()}, 1, "cannot write"},
       {{"reproduce", "all", "--datasets", "nothing", "--output", output}, 2, "option datasets"},
       {{"reproduce", "all", "--datasets", ",", "--output", output}, 2, "option datasets"},
       {{"reproduce", "table-breakdown", "--policies", "club", "--output", output},
@@ -453,7 +467,8 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
     EXPECT_NE(outcome.errors.find(one.part), std::string::npos)
         << one.part << ": " << outcome.errors;
   }
-  run_program({"reproduce", plan_in(folder), "--output", output});
+  const ProgramOutcome good = run_program({"reproduce", plan_in(folder), "--output", output});
+  EXPECT_EQ(good.status, 0) << "nothing of what was refused is remembered: " << good.errors;
   const ProgramOutcome unknown = run_program({"report", "mine", "nosuch", "--output", output});
   EXPECT_EQ(unknown.status, 1) << unknown.output;
   EXPECT_NE(unknown.errors.find("no plan nosuch has been run"), std::string::npos);

@@ -81,27 +81,29 @@ TEST(Run, KeepsFinishedRunsUnlessAskedForFreshOnes) {
 }
 
 TEST(Run, AnInterruptionLosesNoFinishedRun) {
-  const TemporaryFolder folder;
-  const auto arguments = [&](const char* seeds) {
-    return std::vector<std::string>{
-        "run",     "--policy", "oracle", "--rounds", "100",      "--threads",           "1",
-        "--seeds", seeds,      "--set",  "items=0",  "--output", folder.path().string()};
-  };
-  Program program(arguments("10000"));
-  while (cell_count(folder.path()) < 2 && program.is_running()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  ASSERT_TRUE(program.is_running()) << program.wait().errors;
-  program.interrupt();
-  const ProgramOutcome outcome = program.wait();
-  EXPECT_EQ(outcome.status, kInterrupted) << outcome.errors;
-  EXPECT_EQ(outcome.output, "");
-  expect_parts(outcome.errors, {"interrupted", "of 10000 runs", "the same command"});
-  EXPECT_GE(cell_count(folder.path()), 2U);
+  for (const int number : {SIGINT, SIGTERM}) {
+    const TemporaryFolder folder;
+    const auto arguments = [&](const char* seeds) {
+      return std::vector<std::string>{
+          "run",     "--policy", "oracle", "--rounds", "100",      "--threads",           "1",
+          "--seeds", seeds,      "--set",  "items=0",  "--output", folder.path().string()};
+    };
+    Program program(arguments("10000"));
+    while (cell_count(folder.path()) < 2 && program.is_running()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(program.is_running()) << program.wait().errors;
+    program.signal(number);
+    const ProgramOutcome outcome = program.wait();
+    EXPECT_EQ(outcome.status, kInterrupted) << outcome.errors;
+    EXPECT_EQ(outcome.output, "");
+    expect_parts(outcome.errors, {"interrupted", "of 10000 runs", "the same command"});
+    EXPECT_GE(cell_count(folder.path()), 2U);
 
-  const ProgramOutcome resumed = run_program(arguments("2"));
-  EXPECT_EQ(resumed.status, 0);
-  expect_parts(resumed.errors, {"2 of 2 runs kept"});
+    const ProgramOutcome resumed = run_program(arguments("2"));
+    EXPECT_EQ(resumed.status, 0);
+    expect_parts(resumed.errors, {"2 of 2 runs kept"});
+  }
 }
 
 // M-CNB and a baseline, small enough to be run again and again.

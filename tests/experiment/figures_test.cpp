@@ -134,7 +134,7 @@ TEST(Figures, RunsThatMayStillComeAreMissingNotFailed) {
   results.failures[0].cell.policy.label = "linucb:alpha=7";  // a point of a grid
   const Section section = make_section(folder.path(), plan, results);
   ASSERT_EQ(section.notes.size(), 2U);
-  EXPECT_NE(section.notes[0].find("1 runs are missing"), std::string::npos);
+  EXPECT_NE(section.notes[0].find("1 run is missing"), std::string::npos);
   EXPECT_NE(section.notes[1].find("failed in tuning"), std::string::npos);
   EXPECT_TRUE(section.pictures.empty());
 }
@@ -155,7 +155,7 @@ TEST(Figures, AFailureIsThatOfItsOwnValueOfTheAxis) {
             std::string::npos)
       << section.notes[0];
   EXPECT_EQ(section.notes[0].find("more seeds"), std::string::npos) << section.notes[0];
-  EXPECT_NE(section.notes[1].find("users=8: 1 runs are missing"), std::string::npos)
+  EXPECT_NE(section.notes[1].find("users=8: 1 run is missing"), std::string::npos)
       << section.notes[1];
 }
 

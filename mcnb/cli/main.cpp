@@ -21,7 +21,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", MCNB_VERSION);
   app.footer(
       "Environment: MCNB_SIMD=avx512|avx2|sse4|plain chooses the instruction set (default: the\n"
-      "best of this machine).");
+      "best of this machine); MCNB_SIMD_LIMIT=avx2 hides the better ones, for tests.");
   mcnb::add_run_command(app);
   mcnb::add_help_commands(app);
   mcnb::add_data_commands(app);
@@ -56,13 +56,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    if (const char* target = std::getenv("MCNB_SIMD"); target != nullptr && *target != '\0') {
-      try {
-        mcnb::kernels::use_simd_target(target);
-      } catch (const mcnb::Error& error) {
-        throw mcnb::Error(error.kind(), fmt::format("MCNB_SIMD: {}", error.what()));
-      }
-    }
+    mcnb::kernels::use_simd_settings(std::getenv("MCNB_SIMD_LIMIT"), std::getenv("MCNB_SIMD"));
     return run(argc, argv);
   } catch (const mcnb::Error& error) {
     fmt::print(stderr, "mcnb: {}\n", error.what());

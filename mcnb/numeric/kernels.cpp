@@ -235,7 +235,7 @@ void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "mcnb/base/error.h"
 
@@ -257,10 +257,23 @@ struct SimdTarget {
 constexpr SimdTarget kSimdTargets[] = {
     {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"sse4", HWY_SSE4}, {"plain", HWY_SCALAR}};
 
-// What the machine can run, read before any one is forced.
-std::int64_t supported_targets() {
-  static const std::int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
+// The instruction sets that the machine can run, read before one of them is forced. Only
+// `limit_simd_targets` changes it.
+std::int64_t& supported_targets() {
+  static std::int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
   return supported;
+}
+
+// Makes Highway choose among these.
+void dispatch_to(std::int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(targets);
+}
+
+Error unknown_target(const std::string& name) {
+  return {ErrorKind::kUsage,
+          fmt::format("SIMD target: expected one of {} on this machine, got \"{}\"",
+                      fmt::join(simd_targets(), ", "), name)};
 }
 
 }  // namespace
@@ -289,18 +302,43 @@ std::string simd_target() {
 void use_simd_target(const std::string& name) {
   for (const SimdTarget& target : kSimdTargets) {
     if (name == target.name && (supported_targets() & target.bit) != 0) {
-      hwy::SetSupportedTargetsForTest(target.bit);
-      hwy::GetChosenTarget().Update(target.bit);
+      dispatch_to(target.bit);
       return;
     }
   }
-  std::string known;
-  for (const std::string& target : simd_targets()) {
-    known += (known.empty() ? "" : ", ") + target;
+  throw unknown_target(name);
+}
+
+void limit_simd_targets(const std::string& best) {
+  std::int64_t allowed = supported_targets();
+  for (const SimdTarget& target : kSimdTargets) {
+    if (best == target.name) {
+      supported_targets() = allowed;
+      dispatch_to(allowed);
+      return;
+    }
+    allowed &= ~target.bit;
   }
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("SIMD target: expected one of {} on this machine, got \"{}\"", known, name));
+  throw unknown_target(best);
+}
+
+void use_simd_settings(const char* limit, const char* target) {
+  struct Setting {
+    const char* variable;
+    const char* value;
+    void (*apply)(const std::string& target);
+  };
+  for (const Setting& setting : {Setting{"MCNB_SIMD_LIMIT", limit, limit_simd_targets},
+                                 Setting{"MCNB_SIMD", target, use_simd_target}}) {
+    if (setting.value == nullptr || *setting.value == '\0') {
+      continue;
+    }
+    try {
+      setting.apply(setting.value);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", setting.variable, error.what()));
+    }
+  }
 }
 
 std::size_t max_tile_arms() { return HWY_DYNAMIC_DISPATCH(MaxTileArms)(); }

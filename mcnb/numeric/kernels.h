@@ -28,6 +28,17 @@ std::string simd_target();
 // lacks. Not to be called while kernels run.
 void use_simd_target(const std::string& name);
 
+// Hides every instruction set better than `best`, as if the machine did not have them; `best` need
+// not be one that the machine has. Throws Error (kUsage) for an unknown name. Not to be called
+// while kernels run.
+void limit_simd_targets(const std::string& best);
+
+// Applies the values of the environment variables MCNB_SIMD_LIMIT (limit_simd_targets) and
+// MCNB_SIMD (use_simd_target); null or empty means that one is not set. Programs call it once when
+// they start, since the library itself reads no variables. Throws Error (kUsage) naming the
+// variable.
+void use_simd_settings(const char* limit, const char* target);
+
 // Arms that share one range of rows of W_1, packed for `predict`: values[column * arms + arm].
 struct ArmTile {
   std::vector<float> values;

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "mcnb/base/error.h"
@@ -55,6 +56,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The engine of mcnb. Use the package mcnb, which is made of it.";
   check_numpy();
   py::register_exception_translator(&translate);
+  kernels::use_simd_settings(std::getenv("MCNB_SIMD_LIMIT"), std::getenv("MCNB_SIMD"));
   module.attr("__version__") = MCNB_VERSION;
   module.attr("simd_target") = kernels::simd_target();
   bind_bandit(module);

@@ -1,5 +1,9 @@
 """What is wrong is refused by name: the argument, what was expected, and what was given."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -278,3 +282,16 @@ def test_environments_that_cannot_be(tmp_path):
         mcnb.environments.sinthetic
     with pytest.raises(ValueError, match="next_round comes first"):
         mcnb.environments.synthetic(users=5)(1).reward(0)
+
+
+def import_with(simd):
+    environment = dict(os.environ, MCNB_SIMD=simd)
+    return subprocess.run([sys.executable, "-c", "import mcnb; print(mcnb.simd_target)"],
+                          env=environment, capture_output=True, text=True)
+
+
+def test_the_variable_for_the_instruction_set_is_honoured_or_refused():
+    assert import_with("plain").stdout == "plain\n"
+    refused = import_with("nonsense")
+    assert refused.returncode != 0
+    assert "MCNB_SIMD: SIMD target: expected one of " in refused.stderr

@@ -152,6 +152,22 @@ TEST(Cli, AnUnknownSimdTargetIsRefusedWithTheNamesOfTheKnown) {
   expect_bad_usage({"--version"}, parts, "PLAIN");
 }
 
+TEST(Cli, ALimitHidesTheBetterSimdTargets) {
+  const std::vector<std::string> targets = kernels::simd_targets();
+  for (std::size_t hidden = 1; hidden < targets.size(); ++hidden) {
+    const std::string limit = "MCNB_SIMD_LIMIT=" + targets[hidden];
+    const ProgramOutcome refused =
+        run_program({"--version"}, {limit, "MCNB_SIMD=" + targets[hidden - 1]});
+    EXPECT_EQ(refused.status, kBadUsage);
+    EXPECT_NE(refused.errors.find("expected one of " + targets[hidden]), std::string::npos)
+        << refused.errors;
+    EXPECT_EQ(run_program({"--version"}, {limit, "MCNB_SIMD=plain"}).status, kSuccess);
+  }
+  const ProgramOutcome unknown = run_program({"--version"}, {"MCNB_SIMD_LIMIT=nonsense"});
+  EXPECT_EQ(unknown.status, kBadUsage);
+  EXPECT_NE(unknown.errors.find("MCNB_SIMD_LIMIT: "), std::string::npos) << unknown.errors;
+}
+
 TEST(Cli, AnEmptySimdTargetMeansTheBest) {
   const TemporaryFolder folder;
   const std::string best = kernels::simd_targets().front();

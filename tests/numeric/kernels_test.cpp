@@ -452,9 +452,10 @@ TEST(Kernels, AnotherTargetIsUsedUntilTheNextChoice) {
 TEST(Kernels, UnknownTargetsAreRefusedAndChangeNothing) {
   const std::string before = kernels::simd_target();
   for (const std::string name : {"", "avx", "AVX2", "neon"}) {
-    plain::expect_error(ErrorKind::kUsage, before + ", ", [&] { kernels::use_simd_target(name); });
-    plain::expect_error(ErrorKind::kUsage, "got \"" + name + "\"",
-                        [&] { kernels::use_simd_target(name); });
+    for (const auto refuse : {kernels::use_simd_target, kernels::limit_simd_targets}) {
+      plain::expect_error(ErrorKind::kUsage, "expected one of " + before, [&] { refuse(name); });
+      plain::expect_error(ErrorKind::kUsage, "got \"" + name + "\"", [&] { refuse(name); });
+    }
   }
   EXPECT_EQ(kernels::simd_target(), before);
 }

@@ -13,7 +13,7 @@
 #include "bench/limits.h"
 #include "bench/peer.h"
 #include "bench/report.h"
-#include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
 #include "mcnb/environment/synthetic.h"

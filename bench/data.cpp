@@ -20,9 +20,9 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 #include "mcnb/base/table.h"
-#include "mcnb/data/catalogue.h"
-#include "mcnb/data/growth.h"
-#include "mcnb/data/user_pool.h"
+#include "mcnb/data/formats/column_growth.h"
+#include "mcnb/data/prepare/user_pool.h"
+#include "mcnb/data/sets/catalogue.h"
 
 namespace mcnb::bench {
 namespace {

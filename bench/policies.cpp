@@ -13,7 +13,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
 #include "mcnb/environment/synthetic.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/numeric/kernels.h"
 
 namespace mcnb::bench {

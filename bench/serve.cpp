@@ -15,8 +15,8 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 #include "mcnb/base/table.h"
-#include "mcnb/serve/engine.h"
-#include "mcnb/serve/protocol.h"
+#include "mcnb/serve/engine/engine.h"
+#include "mcnb/serve/http/protocol.h"
 #include "mcnb/serve/server.h"
 
 namespace mcnb::bench {

@@ -2,9 +2,9 @@
 # compiled. Finished runs are kept under it: a change elsewhere (tables, pictures, the service) does not
 # throw them away, and machines that share the work agree on it.
 if(CMAKE_SCRIPT_MODE_FILE)
-  file(GLOB files ${source_dir}/mcnb/base/* ${source_dir}/mcnb/numeric/* ${source_dir}/mcnb/bandit/*
+  file(GLOB_RECURSE files ${source_dir}/mcnb/base/* ${source_dir}/mcnb/numeric/* ${source_dir}/mcnb/bandit/*
        ${source_dir}/mcnb/data/* ${source_dir}/mcnb/environment/*
-       ${source_dir}/mcnb/experiment/runner.* ${source_dir}/mcnb/experiment/contestants.*
+       ${source_dir}/mcnb/experiment/runner.* ${source_dir}/mcnb/experiment/experiment_policies.*
        ${source_dir}/mcnb/experiment/cluster_quality.*)
   set(hashes "${compiled}")
   foreach(file ${files})

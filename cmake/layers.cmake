@@ -1,13 +1,14 @@
 include(GNUInstallDirs)
 
-# mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...] [TOGETHER]): a static library of FOLDER/*.cpp.
+# mcnb_library(TARGET FOLDER USES ... [PRECOMPILE ...] [TOGETHER]): a static library of the
+# sources below FOLDER.
 # Headers that most of its files include may be precompiled; every file includes what it needs all the
 # same (the release preset precompiles nothing). A few files that share large headers may be compiled
 # together, as one. Position independent, so that the Python module can be made of them; nothing else
 # may take the place of our functions, so calls inside a file cost no more than in a program.
 function(mcnb_library target folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "TOGETHER" "" "USES;PRECOMPILE")
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>

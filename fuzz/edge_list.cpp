@@ -1,5 +1,5 @@
 #include "fuzz/expectations.h"
-#include "mcnb/data/ratings_readers.h"
+#include "mcnb/data/formats/ratings_readers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mcnb;

@@ -11,7 +11,7 @@
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/thread_pool.h"
-#include "mcnb/data/input.h"
+#include "mcnb/data/formats/input.h"
 #include "mcnb/data/ratings.h"
 #include "mcnb/data/samples.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "fuzz/expectations.h"
-#include "mcnb/data/samples_readers.h"
+#include "mcnb/data/formats/samples_readers.h"
 
 // The first byte says how many bytes of labels follow; the rest are the images.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-#include "mcnb/data/picture.h"
+#include "mcnb/data/formats/picture.h"
 #include "fuzz/expectations.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

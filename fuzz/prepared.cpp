@@ -1,7 +1,7 @@
 #include <fstream>
 
 #include "fuzz/expectations.h"
-#include "mcnb/data/user_pool.h"
+#include "mcnb/data/prepare/user_pool.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb {

@@ -6,7 +6,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
-#include "mcnb/serve/model.h"
+#include "mcnb/serve/model/model.h"
 
 // The first byte is the kind of the event.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "mcnb/base/check.h"
-#include "mcnb/serve/api.h"
-#include "mcnb/serve/protocol.h"
+#include "mcnb/serve/http/api.h"
+#include "mcnb/serve/http/protocol.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
-#include "mcnb/serve/snapshots.h"
+#include "mcnb/serve/store/snapshot_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mcnb;

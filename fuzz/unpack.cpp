@@ -1,4 +1,4 @@
-#include "mcnb/data/unpack.h"
+#include "mcnb/data/sets/unpack.h"
 
 #include "fuzz/expectations.h"
 #include "tests/temporary_folder.h"

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -33,10 +34,25 @@ struct Source {
 constexpr std::size_t kLongestLine = 100;
 constexpr std::size_t kLongestFile = 600;
 
-// A layer uses itself and the layers before it. The folder bench/ counts as one, at its place.
-constexpr std::array<std::string_view, 10> kLayers = {
-    "base",       "numeric", "bandit", "data",  "environment",
-    "experiment", "theory",  "serve",  "bench", "cli"};
+// The layers and what each may use besides itself: the graph of CMakeLists.txt, where what a used
+// layer uses is usable too. The folder bench/ counts as a layer.
+struct Layer {
+  std::string_view name;
+  std::vector<std::string_view> uses;
+};
+const std::vector<Layer> kLayers = {
+    {"base", {}},
+    {"storage", {"base"}},
+    {"numeric", {"base"}},
+    {"bandit", {"numeric"}},
+    {"data", {"numeric"}},
+    {"environment", {"bandit", "data"}},
+    {"experiment", {"environment", "storage"}},
+    {"theory", {"experiment"}},
+    {"serve", {"bandit", "storage"}},
+    {"bench", {"theory", "serve"}},
+    {"cli", {"bench"}},
+};
 constexpr std::array<std::string_view, 3> kLayersThatPrint = {"serve", "bench", "cli"};
 
 constexpr std::array<std::string_view, 5> kIncludeRoots = {"mcnb/", "bench/", "tests/", "fuzz/",
@@ -114,9 +130,19 @@ std::optional<std::string_view> layer_of(std::string_view path) {
   return path.substr(0, path.find('/'));
 }
 
-std::size_t layer_index(std::string_view layer) {
-  return static_cast<std::size_t>(std::find(kLayers.begin(), kLayers.end(), layer) -
-                                  kLayers.begin());
+const Layer* find_layer(std::string_view name) {
+  const auto found = std::find_if(kLayers.begin(), kLayers.end(),
+                                  [&](const Layer& layer) { return layer.name == name; });
+  return found == kLayers.end() ? nullptr : &*found;
+}
+
+// True when `layer` is `other` or uses it, directly or through layers between them.
+bool may_use(std::string_view layer, std::string_view other) {
+  if (layer == other) return true;
+  const Layer* const found = find_layer(layer);
+  return found != nullptr &&
+         std::any_of(found->uses.begin(), found->uses.end(),
+                     [&](std::string_view used) { return may_use(used, other); });
 }
 
 struct Include {
@@ -176,7 +202,7 @@ void check_include(std::string_view path, std::string_view line, std::size_t num
   const auto layer = layer_of(path);
   const auto included = layer_of(include->path);
   if (!layer) return;
-  if (included && layer_index(*included) > layer_index(*layer)) {
+  if (included && !may_use(*layer, *included)) {
     findings.push_back(
         {number, "layer " + std::string(*layer) + " may not use layer " + std::string(*included)});
   }
@@ -199,7 +225,7 @@ void check_name(std::string_view path, Findings& findings) {
     findings.push_back({0, "the file name is not snake_case"});
   }
   if (contains(kForbiddenWords, stem)) findings.push_back({0, "the file name says nothing"});
-  if (const auto layer = layer_of(path); layer && !contains(kLayers, *layer)) {
+  if (const auto layer = layer_of(path); layer && find_layer(*layer) == nullptr) {
     findings.push_back({0, "no layer is named " + std::string(*layer)});
   }
 }
@@ -296,14 +322,51 @@ TEST(Style, PartsOfSourceFilesKeepTheRulesToo) {
   EXPECT_EQ(report({"mcnb/numeric/a.inc", "int a;\n"}), "");
 }
 
-TEST(Style, LayerMayNotUseALayerBelow) {
-  for (std::size_t i = 0; i + 1 < kLayers.size(); ++i) {
-    const std::string below(kLayers[i + 1]);
-    const std::string path = file_in(kLayers[i], "a.h");
-    const std::string header = file_in(below, "b.h");
-    expect_found(path, "#include \"" + header + "\"", "may not use layer " + below);
-    expect_found(path, "#  include <" + header + ">", "may not use layer " + below);
+TEST(Style, ALayerMayUseOnlyWhatTheGraphSays) {
+  for (const Layer& layer : kLayers) {
+    for (const Layer& other : kLayers) {
+      const std::string path = file_in(layer.name, "a.h");
+      const std::string header = file_in(other.name, "b.h");
+      if (may_use(layer.name, other.name)) {
+        expect_fine(path, "#include \"" + header + "\"");
+      } else {
+        const std::string message = "may not use layer " + std::string(other.name);
+        expect_found(path, "#include \"" + header + "\"", message);
+        expect_found(path, "#  include <" + header + ">", message);
+      }
+    }
   }
+  for (const auto& [layer, other] : {std::pair{"data", "bandit"},
+                                     {"serve", "data"},
+                                     {"storage", "numeric"},
+                                     {"base", "numeric"}}) {
+    EXPECT_FALSE(may_use(layer, other)) << layer << " " << other;
+  }
+  EXPECT_TRUE(may_use("cli", "base"));
+}
+
+// The graph above is the one that CMake builds.
+TEST(Style, TheGraphOfLayersIsThatOfCMake) {
+  std::ifstream file(fs::path(MCNB_SOURCE_DIR) / "CMakeLists.txt");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const Layer& layer : kLayers) {
+    const std::string name(layer.name);
+    std::size_t begin = text.find("mcnb_layer(" + name + " USES");
+    for (const std::string& other :
+         {"mcnb_library(mcnb_" + name + " ", std::string("mcnb_program(mcnb mcnb/") + name}) {
+      begin = std::min(begin, text.find(other));
+    }
+    ASSERT_NE(begin, std::string::npos) << name;
+    const std::string call = text.substr(begin, text.find(')', begin) - begin);
+    for (const Layer& other : kLayers) {
+      const bool used =
+          has_token(call.substr(call.find("USES")), "mcnb_" + std::string(other.name));
+      EXPECT_EQ(used, contains(layer.uses, other.name)) << name << " uses " << other.name;
+    }
+  }
+}
+
+TEST(Style, IncludesOfLayersAreFound) {
   expect_fine("mcnb/numeric/a.h", "#include \"mcnb/base/b.h\"");
   expect_fine("mcnb/numeric/a.h", "#include \"mcnb/numeric/b.h\"");
   expect_fine("tests/base/a_test.cpp", "#include \"mcnb/cli/b.h\"");

@@ -10,8 +10,8 @@
 #include "mcnb/base/table.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
-#include "mcnb/data/catalogue.h"
-#include "mcnb/data/download.h"
+#include "mcnb/data/sets/catalogue.h"
+#include "mcnb/data/sets/download.h"
 #include "mcnb/environment/data_source.h"
 
 namespace mcnb {

@@ -7,7 +7,7 @@
 #include "mcnb/base/table.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/environment/environments.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
 namespace {

@@ -13,7 +13,7 @@
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/requests.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/page.h"
 
 namespace mcnb {

@@ -8,8 +8,8 @@
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/cli/progress.h"
-#include "mcnb/experiment/contestants.h"
 #include "mcnb/experiment/experiment.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/plot.h"
 #include "mcnb/experiment/report.h"
 

@@ -6,7 +6,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/theory/study.h"
 
 namespace mcnb {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mcnb/data/names.h"
-#include "mcnb/data/read_report.h"
+#include "mcnb/data/formats/name_table.h"
+#include "mcnb/data/formats/read_report.h"
 
 namespace mcnb {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/data/read_report.h"
+#include "mcnb/data/formats/read_report.h"
 
 namespace mcnb {
 

@@ -8,7 +8,7 @@
 
 #include "mcnb/base/options.h"
 #include "mcnb/base/random.h"
-#include "mcnb/data/classification_data.h"
+#include "mcnb/data/prepare/classification_data.h"
 #include "mcnb/environment/environment.h"
 
 namespace mcnb {

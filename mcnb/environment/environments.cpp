@@ -11,10 +11,10 @@
 #include <mutex>
 
 #include "mcnb/base/error.h"
-#include "mcnb/data/catalogue.h"
-#include "mcnb/data/provenance.h"
-#include "mcnb/data/ratings_readers.h"
-#include "mcnb/data/samples_readers.h"
+#include "mcnb/data/formats/ratings_readers.h"
+#include "mcnb/data/formats/samples_readers.h"
+#include "mcnb/data/prepare/provenance.h"
+#include "mcnb/data/sets/catalogue.h"
 #include "mcnb/environment/data_source.h"
 #include "mcnb/environment/synthetic.h"
 

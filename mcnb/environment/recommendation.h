@@ -8,8 +8,8 @@
 
 #include "mcnb/base/options.h"
 #include "mcnb/base/random.h"
-#include "mcnb/data/recommendation_data.h"
-#include "mcnb/data/user_pool.h"
+#include "mcnb/data/prepare/recommendation_data.h"
+#include "mcnb/data/prepare/user_pool.h"
 #include "mcnb/environment/environment.h"
 
 namespace mcnb {

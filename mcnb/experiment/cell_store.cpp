@@ -9,7 +9,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/table.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
 namespace {

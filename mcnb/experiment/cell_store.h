@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "mcnb/data/sqlite.h"
 #include "mcnb/experiment/runner.h"
+#include "mcnb/storage/sqlite.h"
 
 namespace mcnb {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "mcnb/experiment/axis_figures.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/plot.h"
 #include "mcnb/experiment/section_writer.h"
 

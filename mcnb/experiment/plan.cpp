@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 // Only this file of the layer knows of TOML: its header takes long to compile.
 #include <toml++/toml.h>

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/statistics.h"
 
 namespace mcnb {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mcnb/base/check.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
 namespace {

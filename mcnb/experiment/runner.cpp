@@ -8,7 +8,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
 namespace {

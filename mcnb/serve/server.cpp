@@ -7,9 +7,9 @@
 #include <future>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/api.h"
-#include "mcnb/serve/hash.h"
-#include "mcnb/serve/log_lines.h"
+#include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/http/api.h"
+#include "mcnb/serve/model/hash.h"
 
 namespace mcnb {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/serve/api_keys.h"
-#include "mcnb/serve/model_options.h"
+#include "mcnb/serve/http/api_keys.h"
+#include "mcnb/serve/model/model_options.h"
 
 namespace mcnb {
 

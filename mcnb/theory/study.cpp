@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/gnuplot.h"
 #include "mcnb/experiment/runner.h"
 #include "mcnb/theory/best_fit.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
 
 namespace mcnb::python {

@@ -12,7 +12,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/environment/data_source.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/runner.h"
 #include "python/src/players.h"
 

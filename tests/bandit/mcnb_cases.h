@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/mcnb/mcnb.h"
 #include "tests/bandit/policy_cases.h"
 
 // Options and looks inside that the tests of M-CNB share.

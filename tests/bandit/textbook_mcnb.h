@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mcnb/bandit/mcnb.h"
+#include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/random.h"
 #include "tests/numeric/plain_network.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/data/sqlite.h"
 #include "mcnb/numeric/kernels.h"
+#include "mcnb/storage/sqlite.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 

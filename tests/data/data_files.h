@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/data/input.h"
+#include "mcnb/data/formats/input.h"
 
 // Files to read, made in memory, and what tests of readers ask of them.
 namespace mcnb {

@@ -11,7 +11,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
-#include "mcnb/data/recommendation_data.h"
+#include "mcnb/data/prepare/recommendation_data.h"
 
 // Ratings made by hand or at random, and what tests of prepared data expect alike.
 namespace mcnb {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "mcnb/data/ratings_readers.h"
-#include "mcnb/data/samples_readers.h"
+#include "mcnb/data/formats/ratings_readers.h"
+#include "mcnb/data/formats/samples_readers.h"
 #include "tests/data/data_files.h"
 
 namespace mcnb::real_data_test {

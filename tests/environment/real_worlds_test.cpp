@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "mcnb/data/ratings_readers.h"
-#include "mcnb/data/samples_readers.h"
+#include "mcnb/data/formats/ratings_readers.h"
+#include "mcnb/data/formats/samples_readers.h"
 #include "mcnb/environment/data_source.h"
 #include "tests/data/data_files.h"
 #include "tests/data/rating_cases.h"

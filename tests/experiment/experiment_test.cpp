@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::experiment_test {

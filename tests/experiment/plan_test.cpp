@@ -7,7 +7,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/environment/data_source.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/page.h"
 #include "mcnb/experiment/plan_run.h"
 #include "tests/temporary_folder.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/runner.h"
 #include "tests/sanitizers.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/plot.h"
 #include "tests/temporary_folder.h"
 

@@ -8,7 +8,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/environment/synthetic.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb::runner_test {
 namespace {

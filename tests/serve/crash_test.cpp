@@ -12,7 +12,7 @@
 #include <set>
 
 #include "mcnb/base/random.h"
-#include "mcnb/serve/model_host.h"
+#include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/server.h"
 #include "tests/sanitizers.h"
 #include "tests/serve/serving.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "mcnb/base/random.h"
-#include "mcnb/serve/model.h"
-#include "mcnb/serve/snapshots.h"
+#include "mcnb/serve/model/model.h"
+#include "mcnb/serve/store/snapshot_files.h"
 
 // Small models and requests for the tests of the service.
 namespace mcnb::cases {

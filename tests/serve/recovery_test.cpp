@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "mcnb/base/error.h"
-#include "mcnb/data/sqlite.h"
 #include "mcnb/serve/server.h"
+#include "mcnb/storage/sqlite.h"
 #include "tests/serve/running.h"
 
 namespace mcnb::recovery_test {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <future>
 
-#include "mcnb/serve/engine.h"
+#include "mcnb/serve/engine/engine.h"
 #include "tests/serve/model_cases.h"
 #include "tests/temporary_folder.h"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "mcnb/serve/api_keys.h"
-#include "mcnb/serve/model_host.h"
+#include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/http/api_keys.h"
 #include "mcnb/serve/server.h"
 #include "tests/serve/serving.h"
 

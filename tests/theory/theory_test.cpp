@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mcnb/base/random.h"
-#include "mcnb/experiment/contestants.h"
+#include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/runner.h"
 #include "mcnb/theory/best_fit.h"
 #include "mcnb/theory/kernel.h"

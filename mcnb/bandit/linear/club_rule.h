@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mcnb/bandit/linear/linear_state.h"
+#include "mcnb/bandit/linear/user_graph.h"
+#include "mcnb/base/options.h"
+
+namespace mcnb {
+
+enum class GraphKind { kComplete, kRandom };
+
+// What the policies have alike that cluster users as CLUB does.
+struct ClubOptions {
+  double lambda = 1.0;
+  double alpha = 0.1;
+  double alpha_2 = 1.0;
+  GraphKind graph = GraphKind::kComplete;
+};
+
+OptionTable<ClubOptions> club_option_table();
+
+// The graph at the start. Borrows the users.
+std::unique_ptr<UserGraph> make_user_graph(GraphKind kind, const UserRows& known,
+                                           std::uint64_t seed);
+
+// What the rule of CLUB has to know of a user.
+struct ClubUser {
+  double squared_norm;  // of its weights
+  double width;         // F(T)
+};
+
+// The edges of a user u that go by the rule of CLUB: of `links`, those to users j with
+// ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)). squared_distance(row) and width(row) tell of known
+// users; those who are not known have w = 0 and T = 0.
+template <class SquaredDistance, class Width>
+void keep_distant(UserGraph::Links& links, double alpha_2, const ClubUser& user,
+                  SquaredDistance squared_distance, Width width) {
+  const auto distant = [&](double square, double other_width) {
+    const double allowed = alpha_2 * (user.width + other_width);
+    return square > allowed * allowed;
+  };
+  std::erase_if(links.rows,
+                [&](std::uint32_t row) { return !distant(squared_distance(row), width(row)); });
+  links.unknown = links.unknown && distant(user.squared_norm, confidence_width(0));
+}
+
+}  // namespace mcnb

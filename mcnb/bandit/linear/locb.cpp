@@ -1,0 +1,386 @@
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+#include <vector>
+
+#include "mcnb/bandit/linear/group_state.h"
+#include "mcnb/bandit/linear/linear_choice.h"
+#include "mcnb/bandit/linear/linear_users.h"
+#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/base/random.h"
+
+namespace mcnb {
+namespace {
+
+struct LocbOptions {
+  double lambda = 1.0;
+  double alpha = 0.1;
+  std::uint64_t seeds = 20;
+  double gamma = 0.2;  // gamma_locb in the specification
+};
+
+OptionTable<LocbOptions> option_table() {
+  using Options = LocbOptions;
+  OptionTable<Options> table;
+  table.number("lambda", &Options::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
+      .number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
+      .count("seeds", &Options::seeds, {1, 1e6},
+             "users around whom clusters are kept; all users where there are fewer")
+      .number("gamma", &Options::gamma, {0.0, 4.0},
+              "a cluster freezes when its seed is known to a quarter of this");
+  return table;
+}
+
+LocbOptions parse(const OptionValues& values) {
+  LocbOptions options;
+  option_table().set_all(options, values);
+  return options;
+}
+
+// LOCB: clusters around seed users, which may overlap and need not reach everybody. The cluster of
+// a seed s is {u : ||w_u - w_s|| <= F(T_u) + F(T_s)}, always as of now, until F(T_s) <= gamma / 4:
+// then it freezes, and nobody enters or leaves it any more (it goes on learning from its members).
+//
+// An arm is scored, as in LinUCB, by the ridge state of all samples of a cluster that contains the
+// arm's user: of those the one with the highest score, and of equal ones that of the seed drawn
+// first. Where all arms have one user, this chooses the cluster with the highest best score. A user
+// in no cluster is scored by its own state.
+//
+// Seeds are drawn without replacement from the users there are at the start. While there are fewer
+// users than seeds wanted, all are seeds, and of those who come later as many become seeds as are
+// still missing. Users who come after a cluster froze are not in it.
+//
+// Feedback on a user changes that user's own memberships, and only the cluster of a seed has to be
+// looked through when it is the seed's: O(seeds d) or O(n d). Users without samples are all alike
+// (w = 0, T = 0), so that one bit of each cluster stands for all of them.
+class Locb final : public Policy {
+ public:
+  Locb(const LocbOptions& options, const PolicySetup& setup)
+      : options_(options),
+        seed_(setup.seed),
+        users_(0, setup.inputs, options.lambda),
+        threads_(*setup.threads) {
+    add_users(setup.users);
+  }
+
+  std::size_t user_count() const override { return users_.count(); }
+
+  void add_users(std::size_t count) override {
+    const std::size_t before = users_.count();
+    users_.add_users(count);
+    const std::size_t missing = static_cast<std::size_t>(options_.seeds) - clusters_.size();
+    const std::vector<std::uint64_t> drawn =
+        Rng(seed_, Stream::kLocbSeeds, before)
+            .sample_without_replacement(count, std::min(missing, count));
+    for (const std::uint64_t place : drawn) {
+      clusters_.emplace_back(UserId{static_cast<std::uint32_t>(before + place)}, users_);
+      clusters_.back().members.resize(users_.known_count());
+      find_members(clusters_.back());
+    }
+  }
+
+  void start(UserId user, const Sample& sample) override {
+    users_.check_start(user, sample);
+    take_in(user, sample);
+  }
+
+  ArmIndex choose(const Round& round) override {
+    if (!has_long_features(round)) {
+      return highest(scores(round));
+    }
+    users_.check_round(round);
+    std::vector<Opinion> opinions;
+    for (const Arm& arm : round.arms) {
+      for_opinions(arm, [&](const Cluster*, const RidgeState* ridge) {
+        opinions.push_back({arm.index, ridge});
+      });
+    }
+    return choose_by_bounds(round, opinions, options_.lambda,
+                            exploration_scale(options_.alpha, rewards_), threads_);
+  }
+
+  std::vector<Score> scores(const Round& round) override {
+    users_.check_round(round);
+    const double scale = exploration_scale(options_.alpha, rewards_);
+    std::vector<Score> scores(round.arms.size());
+    for_all_arms(round, threads_, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        scores[i] = judge(round.arms[i], scale).score;
+      }
+    });
+    return scores;
+  }
+
+  std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
+    users_.check_arm(arm);
+    const Cluster* best = judge(arm, exploration_scale(options_.alpha, rewards_)).cluster;
+    if (best == nullptr) {
+      return std::vector{arm.user};
+    }
+    std::vector<UserId> members;
+    for (std::size_t i = 0; i < users_.count(); ++i) {
+      const UserId user{static_cast<std::uint32_t>(i)};
+      if (contains(*best, user, users_.row(user))) {
+        members.push_back(user);
+      }
+    }
+    return members;
+  }
+
+  void learn(RoundId round, const Arm& arm, float reward) override {
+    users_.check_feedback(round, arm, reward);
+    take_in(arm.user, {arm.features, reward});
+    ++rewards_;
+  }
+
+  std::size_t memory_bytes() const override {
+    std::size_t bytes = sizeof *this - sizeof users_ + users_.memory_bytes() +
+                        squares_.capacity() * sizeof squares_[0] +
+                        (clusters_.capacity() - clusters_.size()) * sizeof clusters_[0];
+    for (const Cluster& cluster : clusters_) {
+      bytes += sizeof cluster - sizeof cluster.state + cluster.state.memory_bytes() +
+               cluster.members.capacity();
+    }
+    return bytes;
+  }
+
+  void save(StateWriter& writer) const override {
+    users_.save(writer);
+    writer.write(rewards_);
+    writer.write(static_cast<std::uint64_t>(clusters_.size()));
+    for (const Cluster& cluster : clusters_) {
+      writer.write(cluster.seed);
+      writer.write(cluster.frozen);
+      writer.write(cluster.holds_unknown);
+      writer.write(cluster.users_then);
+      writer.write(cluster.size_then);
+      writer.write_all(cluster.members);
+      cluster.state.save(writer);
+    }
+  }
+
+  void load(StateReader& reader) override {
+    users_.load(reader);
+    rewards_ = reader.read<std::uint64_t>();
+    const auto count = reader.read<std::uint64_t>();
+    if (count != std::min<std::uint64_t>(options_.seeds, users_.count())) {
+      reader.fail("there are not as many seeds as there should be");
+    }
+    clusters_.clear();
+    std::unordered_set<UserId> seeds;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      load_cluster(reader);
+      if (!seeds.insert(clusters_.back().seed).second) {
+        reader.fail("a user is a seed twice");
+      }
+    }
+  }
+
+ private:
+  using Flag = std::uint8_t;  // 0 or 1, as it is saved
+
+  struct Cluster {
+    Cluster(UserId of, const LinearUsers& users) : seed(of), state(users) {}
+
+    UserId seed;
+    Flag frozen = 0;
+    Flag holds_unknown = 0;        // users without samples
+    std::uint64_t users_then = 0;  // when it froze: users there were, and members
+    std::uint64_t size_then = 0;
+    std::vector<Flag> members;  // by the rows of known users
+    std::size_t known_members = 0;
+    GroupState state;  // of all members
+  };
+
+  struct Judgement {
+    Score score;
+    const Cluster* cluster = nullptr;  // the one that counted; nothing: the user's own state
+  };
+
+  // `row`: of the user in the linear states, where it has samples.
+  static bool contains(const Cluster& cluster, UserId user, std::optional<std::uint32_t> row) {
+    if (row) {
+      return cluster.members[*row] != 0;
+    }
+    return cluster.holds_unknown != 0 && (cluster.frozen == 0 || index(user) < cluster.users_then);
+  }
+
+  std::size_t size_of(const Cluster& cluster) const {
+    if (cluster.frozen != 0) {
+      return static_cast<std::size_t>(cluster.size_then);
+    }
+    const std::size_t unknown = users_.count() - users_.known_count();
+    return cluster.known_members + (cluster.holds_unknown != 0 ? unknown : 0);
+  }
+
+  // Calls visit(cluster, ridge state) for every cluster that contains the arm's user, in the order
+  // of the seeds; where there is none, once, with no cluster (nullptr) and the user's own state.
+  // States are nullptr where there are no samples.
+  template <class Visit>
+  void for_opinions(const Arm& arm, Visit visit) const {
+    const std::optional<std::uint32_t> row = users_.row(arm.user);
+    const std::optional<std::uint32_t> block = users_.blocks().find(arm.features);
+    const RidgeState* last = nullptr;
+    bool any = false;
+    for (const Cluster& cluster : clusters_) {
+      if (!contains(cluster, arm.user, row)) {
+        continue;
+      }
+      const RidgeState* const ridge = block ? cluster.state.find(*block) : nullptr;
+      if (any && ridge == last) {
+        continue;  // both have no more than one member's samples: no higher than the last one
+      }
+      last = ridge;
+      any = true;
+      visit(&cluster, ridge);
+    }
+    if (!any) {
+      visit(nullptr, row && block ? users_.state(*row).find(*block) : nullptr);
+    }
+  }
+
+  Judgement judge(const Arm& arm, double scale) const {
+    std::optional<Judgement> best;
+    for_opinions(arm, [&](const Cluster* cluster, const RidgeState* ridge) {
+      const RidgePrediction said = predict(ridge, arm.features.values, options_.lambda);
+      Score score{.estimate = said.estimate};
+      double& bonus = cluster == nullptr ? score.user_bonus : score.meta_bonus;
+      bonus = scale * said.uncertainty;
+      score.value = score.estimate + bonus;
+      score.cluster_size = cluster == nullptr ? 1 : size_of(*cluster);
+      if (!best || score.value > best->score.value) {
+        best = {score, cluster};
+      }
+    });
+    return best.value();
+  }
+
+  void take_in(UserId user, const Sample& sample) {
+    if (!users_.row(user)) {
+      for (Cluster& cluster : clusters_) {
+        const bool inside = contains(cluster, user, std::nullopt);
+        cluster.members.push_back(inside ? 1 : 0);
+        cluster.known_members += inside ? 1 : 0;
+      }
+    }
+    const auto [row, block] = users_.add(user, sample.features, sample.reward);
+    for (Cluster& cluster : clusters_) {
+      if (cluster.members[row] != 0) {
+        cluster.state.add(row, block, sample.features.values, sample.reward);
+      }
+      if (cluster.frozen != 0) {
+        continue;
+      }
+      if (cluster.seed != user) {
+        const double distance = users_.distance(user, cluster.seed);
+        set_members(cluster, {&row, 1}, {&distance, 1});
+        continue;
+      }
+      find_members(cluster);
+      if (users_.width(row) <= options_.gamma / 4.0) {
+        cluster.size_then = size_of(cluster);
+        cluster.users_then = users_.count();
+        cluster.frozen = 1;
+      }
+    }
+  }
+
+  double seed_width(const Cluster& cluster) const {
+    const std::optional<std::uint32_t> row = users_.row(cluster.seed);
+    return row ? users_.width(*row) : confidence_width(0);
+  }
+
+  // The whole cluster, from the weights as they are.
+  void find_members(Cluster& cluster) {
+    const LinearState none(options_.lambda);
+    const LinearState* own = users_.find(cluster.seed);
+    const LinearState& state = own == nullptr ? none : *own;
+    users_.squared_distances(state, squares_);
+    std::vector<std::uint32_t> rows(squares_.size());
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      rows[row] = row;
+      squares_[row] = std::sqrt(squares_[row]);
+    }
+    set_members(cluster, rows, squares_);
+    const double width = confidence_width(0) + seed_width(cluster);
+    cluster.holds_unknown = std::sqrt(state.squared_norm()) <= width ? 1 : 0;
+  }
+
+  // Lets known users in or out, given how far they are from the seed.
+  void set_members(Cluster& cluster, std::span<const std::uint32_t> rows,
+                   std::span<const double> distances) {
+    const double width = seed_width(cluster);
+    std::vector<std::uint32_t> entering;
+    std::vector<std::uint32_t> leaving;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Flag& member = cluster.members[rows[i]];
+      const Flag inside = distances[i] <= users_.width(rows[i]) + width ? 1 : 0;
+      if (inside != member) {
+        (inside != 0 ? entering : leaving).push_back(rows[i]);
+        member = inside;
+      }
+    }
+    cluster.state.join(entering);
+    cluster.state.leave(leaving, [&] { return rows_of(cluster); });
+    cluster.known_members += entering.size();
+    cluster.known_members -= leaving.size();
+  }
+
+  static std::vector<std::uint32_t> rows_of(const Cluster& cluster) {
+    std::vector<std::uint32_t> rows;
+    for (std::uint32_t row = 0; row < cluster.members.size(); ++row) {
+      if (cluster.members[row] != 0) {
+        rows.push_back(row);
+      }
+    }
+    return rows;
+  }
+
+  void load_cluster(StateReader& reader) {
+    const auto seed = reader.read<UserId>();
+    if (index(seed) >= users_.count()) {
+      reader.fail("a seed is nobody");
+    }
+    Cluster& cluster = clusters_.emplace_back(seed, users_);
+    cluster.frozen = reader.read<Flag>();
+    cluster.holds_unknown = reader.read<Flag>();
+    cluster.users_then = reader.read<std::uint64_t>();
+    cluster.size_then = reader.read<std::uint64_t>();
+    cluster.members = reader.read_all<Flag>(users_.known_count());
+    const auto is_flag = [](Flag flag) { return flag <= 1; };
+    if (!is_flag(cluster.frozen) || !is_flag(cluster.holds_unknown) ||
+        !std::ranges::all_of(cluster.members, is_flag) ||
+        cluster.members.size() != users_.known_count() || cluster.users_then > users_.count() ||
+        cluster.size_then > cluster.users_then) {
+      reader.fail("a cluster is not one of the users there are");
+    }
+    const std::vector<std::uint32_t> rows = rows_of(cluster);
+    cluster.known_members = rows.size();
+    cluster.state.load(reader, rows);
+  }
+
+  LocbOptions options_;
+  std::uint64_t seed_;
+  LinearUsers users_;
+  ThreadPool& threads_;
+  std::uint64_t rewards_ = 0;
+  std::vector<Cluster> clusters_;  // in the order in which their seeds were drawn
+  std::vector<double> squares_;    // scratch of find_members
+};
+
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
+  return std::make_unique<Locb>(parse(options), setup);
+}
+
+}  // namespace
+
+PolicyKind locb_policy() {
+  return {.name = "locb",
+          .help = "linear clustering bandit: overlapping clusters around seed users",
+          .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021",
+          .options = [] { return option_table().help(); },
+          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
+          .build = build};
+}
+
+}  // namespace mcnb

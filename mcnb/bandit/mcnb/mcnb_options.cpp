@@ -1,0 +1,167 @@
+#include <fmt/core.h>
+
+#include "mcnb/bandit/mcnb/mcnb.h"
+#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+constexpr double kMany = 1e9;
+
+McnbOptions experiments_preset() {
+  McnbOptions options;
+  options.feedback = Feedback::kServed;
+  options.training = TrainingMode::kReplay;
+  options.meta_steps = 5;
+  options.meta_samples = 20;
+  options.eta_2 = 0.01;
+  return options;
+}
+
+// The best that we have measured; docs/PAPER.md says where.
+McnbOptions default_preset() {
+  McnbOptions options;
+  options.feedback = Feedback::kServed;
+  options.gamma = 0.3;
+  options.eta_1 = 0.4;
+  options.eta_2 = 0.1;
+  options.exploration = 0.01;
+  // Where bonuses are small, an arm that begins below zero beside others that give nothing might
+  // never be tried.
+  options.initialisation = Initialisation::kSymmetric;
+  options.meta_steps = 10;
+  options.meta_samples = 20;
+  return options;
+}
+
+// The paper's own regime, but for the bonus, which keeps a task with rare classes (Shuttle) trying
+// all of them, and for the trainings of Theta, which may last longer (docs/PAPER.md).
+McnbOptions default_classification_preset() {
+  McnbOptions options = experiments_preset();
+  options.exploration = 0.1;
+  // The estimate of a class that was never right may go far below zero where that class is, beyond
+  // the reach of any bonus.
+  options.nonnegative = true;
+  options.theta_steps = 3000;
+  return options;
+}
+
+struct Preset {
+  const char* name;
+  McnbOptions (*make)();
+};
+const Preset kPresets[] = {
+    {"algorithm", [] { return McnbOptions{}; }},
+    {"experiments", experiments_preset},
+    {"default", default_preset},
+    {"default-classification", default_classification_preset},
+};
+
+std::string preset_names() {
+  std::string names;
+  for (const Preset& preset : kPresets) {
+    names += fmt::format("{}{}", names.empty() ? "" : " | ", preset.name);
+  }
+  return names;
+}
+
+const OptionTable<McnbOptions>& table() {
+  static const OptionTable<McnbOptions> kTable = [] {
+    using O = McnbOptions;
+    OptionTable<O> t;
+    t.number("gamma", &O::gamma, {0, 1, true, true},
+             "how far apart the rewards of users that disagree are");
+    t.number("nu", &O::nu, {1, kMany, true}, "users agree within gamma (nu - 1)/nu");
+    t.number("S", &O::s, {0, kMany}, "norm bound in the user-side bonus");
+    t.number("delta", &O::delta, {0, 1, true, true}, "one minus the confidence of the bonus");
+    t.number("eta_1", &O::eta_1, {0, 1000, true}, "learning rate of the user-learners");
+    t.number("eta_2", &O::eta_2, {0, 1000, true}, "learning rate of the meta-learner");
+    t.number("exploration", &O::exploration, {0, kMany}, "factor of the bonus");
+    t.yes_no("nonnegative", &O::nonnegative, kNonnegativeHelp);
+    t.count("width", &O::width, {1, NetworkShape::kMaxWidth}, "hidden units, m");
+    t.count("depth", &O::depth, {2, NetworkShape::kMaxDepth}, "weight matrices, L");
+    t.choice<Initialisation>(
+        "initialisation", &O::initialisation,
+        {{"paper", Initialisation::kPaper}, {"symmetric", Initialisation::kSymmetric}},
+        "of the networks; symmetric starts with f = 0");
+    t.yes_no("biases", &O::biases, "whether the networks have biases");
+    t.count("meta_samples", &O::meta_samples, {0, kMany},
+            "members of the cluster that take part in an adaptation; 0: all");
+    t.count("meta_steps", &O::meta_steps, {1, 10'000}, "steps of an adaptation");
+    t.choice<MetaDraw>("meta_draw", &O::meta_draw,
+                       {{"one", MetaDraw::kOne}, {"all", MetaDraw::kAll}},
+                       "what a member brings: one sample of its history, or all");
+    t.choice<Feedback>("feedback", &O::feedback,
+                       {{"cluster", Feedback::kCluster}, {"served", Feedback::kServed}},
+                       "who learns from a reward");
+    t.choice<TrainingMode>("training", &O::training,
+                           {{"online", TrainingMode::kOnline}, {"replay", TrainingMode::kReplay}},
+                           "one step a round, or on the history by a schedule");
+    t.count("train_every", &O::train_every, {1, kMany}, "replay: rounds between trainings");
+    t.count("train_often_until", &O::train_often_until, {0, kMany}, "replay: up to this round");
+    t.count("train_every_later", &O::train_every_later, {1, kMany}, "replay: after it");
+    t.count("user_steps", &O::user_steps, {0, kMany}, "replay: most steps of the user-learner");
+    t.count("theta_steps", &O::theta_steps, {0, kMany}, "replay: most steps of the meta-learner");
+    t.choice<Optimiser>("optimiser", &O::optimiser,
+                        {{"adam", Optimiser::kAdam}, {"sgd", Optimiser::kSgd}}, "replay: how");
+    t.number("learning_rate", &O::learning_rate, {0, 1000, true}, "replay: how fast");
+    t.number("stop_loss", &O::stop_loss, {0, kMany}, "replay: an epoch's loss that is enough");
+    t.count("history_limit", &O::history_limit, {0, kMany},
+            "events that a user remembers, a uniform sample of all; 0: all");
+    t.count("keep_arms", &O::keep_arms, {0, kMostArms},
+            "arms that the meta-learner selects for a closer look; 0: all");
+    t.count("pre_clusters", &O::pre_clusters, {0, kMany},
+            "groups of users, by their features, that act as one user; 0: none");
+    return t;
+  }();
+  return kTable;
+}
+
+}  // namespace
+
+McnbOptions mcnb_preset(const std::string& name) {
+  for (const Preset& preset : kPresets) {
+    if (name == preset.name) {
+      return preset.make();
+    }
+  }
+  refuse_option("preset", preset_names(), name);
+}
+
+McnbOptions parse_mcnb_options(const OptionValues& values) {
+  OptionValues others = values;
+  const auto preset = others.extract("preset");
+  McnbOptions options = mcnb_preset(preset.empty() ? "default" : preset.mapped());
+  table().set_all(options, others);
+  return options;
+}
+
+OptionValues resolve_mcnb_options(const OptionValues& values) {
+  return table().values(parse_mcnb_options(values));
+}
+
+void check_mcnb_options(const McnbOptions& options) { table().validate(options); }
+
+std::vector<OptionHelp> mcnb_option_help() {
+  std::vector<OptionHelp> all{
+      {"preset", "a named set of values for the options below", preset_names(), "default"}};
+  for (OptionHelp& option : table().help(mcnb_preset("default"))) {
+    all.push_back(std::move(option));
+  }
+  return all;
+}
+
+PolicyKind mcnb_policy() {
+  return {.name = "mcnb",
+          .help = "meta clustering of neural bandits: a network per user, and one that adapts",
+          .paper = "Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024",
+          .options = mcnb_option_help,
+          .resolve = resolve_mcnb_options,
+          .build = [](const OptionValues& options,
+                      const PolicySetup& setup) -> std::unique_ptr<Policy> {
+            return std::make_unique<Mcnb>(parse_mcnb_options(options), setup);
+          }};
+}
+
+}  // namespace mcnb

@@ -1,0 +1,149 @@
+#include "mcnb/bandit/neural/neural_model.h"
+
+#include <array>
+#include <utility>
+
+#include "mcnb/numeric/kernels.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::array kEverybody{UserId{0}};  // all users share one history
+
+}  // namespace
+
+NetworkShape NeuralOptions::shape(std::uint32_t inputs) const {
+  return {.inputs = inputs,
+          .width = static_cast<std::uint32_t>(width),
+          .depth = static_cast<std::uint32_t>(depth),
+          .biases = biases};
+}
+
+bool NeuralOptions::training_is_due(std::uint64_t rewards) const {
+  return training == TrainingMode::kReplay &&
+         is_due(rewards, train_every, train_often_until, train_every_later);
+}
+
+TrainingOptions NeuralOptions::training_of(std::uint64_t steps) const {
+  return {.optimiser = optimiser,
+          .learning_rate = static_cast<float>(learning_rate),
+          .step_limit = steps,
+          .stop_loss = stop_loss};
+}
+
+OptionTable<NeuralOptions> neural_option_table() {
+  using Options = NeuralOptions;
+  OptionTable<Options> table;
+  table.count("width", &Options::width, {1, NetworkShape::kMaxWidth}, "units of a layer")
+      .count("depth", &Options::depth, {2, NetworkShape::kMaxDepth}, "weight matrices")
+      .choice("initialisation", &Options::initialisation,
+              {{"paper", Initialisation::kPaper}, {"symmetric", Initialisation::kSymmetric}},
+              "of the network")
+      .yes_no("biases", &Options::biases, "layers have biases")
+      .choice("training", &Options::training,
+              {{"replay", TrainingMode::kReplay}, {"online", TrainingMode::kOnline}},
+              "now and then on all samples, or a step on each as it comes")
+      .number("online_rate", &Options::online_rate, {1e-9, 10.0},
+              "learning rate of training=online")
+      .count("train_every", &Options::train_every, {1, 1e9}, "rewards between trainings, at first")
+      .count("train_often_until", &Options::train_often_until, {0, 1e15},
+             "rewards until trainings become rarer")
+      .count("train_every_later", &Options::train_every_later, {1, 1e9},
+             "rewards between trainings, after that")
+      .count("train_steps", &Options::train_steps, {0, 4294967295.0},
+             "the most steps of one training")
+      .choice("optimiser", &Options::optimiser,
+              {{"adam", Optimiser::kAdam}, {"sgd", Optimiser::kSgd}}, "of training=replay")
+      .number("learning_rate", &Options::learning_rate, {1e-9, 10.0}, "of training=replay")
+      .number("stop_loss", &Options::stop_loss, {0.0, 1e9},
+              "mean loss of an epoch that ends a training")
+      .count("history_limit", &Options::history_limit, {0, 4294967295.0},
+             "samples that trainings draw on, a uniform choice of all; 0: all");
+  return table;
+}
+
+NeuralModel::NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std::uint64_t seed)
+    : options_(options),
+      shape_(options.shape(inputs)),
+      seed_(seed),
+      network_(random_network(shape_, options.initialisation, seed)),
+      history_(seed, static_cast<std::size_t>(options.history_limit)) {
+  history_.add_users(kEverybody.size());
+  before_.reserve(network_.size());
+}
+
+void refuse_step(const std::string& what) {
+  throw Error(ErrorKind::kInput, what +
+                                     ": the network would leave the finite numbers, and stays as "
+                                     "it was: expected smaller rewards, features or learning "
+                                     "rates");
+}
+
+std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Place& place) {
+  if (options_.training == TrainingMode::kReplay) {
+    return history_.add(kEverybody, sample);
+  }
+  before_ = network_;
+  float* const network = network_.data();
+  kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
+                    sample.reward, static_cast<float>(options_.online_rate));
+  if (!all_finite(network_)) {
+    network_.swap(before_);
+    refuse_step(place());
+  }
+  ++steps_;
+  return std::nullopt;
+}
+
+void NeuralModel::count_reward(const std::function<void()>& adopt) {
+  ++rewards_;
+  if (!options_.training_is_due(rewards_)) {
+    return;
+  }
+  before_ = network_;
+  try {
+    Rng rng(seed_, Stream::kTrainingOrder, rewards_);
+    const TrainingReport report =
+        train_network(shape_, network_, history_.all_samples(),
+                      options_.training_of(options_.train_steps), rng, scratch_);
+    if (!all_finite(network_)) {
+      refuse_step(fmt::format("the training after {} rewards", rewards_));
+    }
+    adopt();
+    steps_ += report.steps;
+  } catch (...) {
+    network_.swap(before_);
+    throw;
+  }
+}
+
+std::size_t NeuralModel::memory_bytes() const {
+  return (network_.capacity() + before_.capacity()) * sizeof network_[0] + history_.memory_bytes() +
+         scratch_.memory_bytes();
+}
+
+void NeuralModel::save(StateWriter& writer) const {
+  writer.write(rewards_);
+  writer.write(steps_);
+  writer.write_all(network_);
+  history_.save(writer);
+}
+
+void NeuralModel::load(StateReader& reader) {
+  rewards_ = reader.read<std::uint64_t>();
+  steps_ = reader.read<std::uint64_t>();
+  std::vector<float> network = reader.read_all<float>(network_.size());
+  if (network.size() != network_.size()) {
+    reader.fail("the network has another size");
+  }
+  if (!all_finite(network)) {
+    reader.fail("the network holds a number that is not finite");
+  }
+  network_ = std::move(network);
+  history_.load(reader, shape_);
+  if (history_.user_count() != kEverybody.size()) {
+    reader.fail("there is not one history for all users");
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,360 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "mcnb/bandit/neural/confidence_matrix.h"
+#include "mcnb/bandit/neural/neural_model.h"
+#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/user_count.h"
+#include "mcnb/base/random.h"
+#include "mcnb/numeric/kernels.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostArmsTogether = 32;   // whose gradients are held at once
+constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
+
+struct NeuUcbIndOptions {
+  ConfidenceOptions confidence{.matrix = MatrixForm::kDiagonal};
+  NeuralOptions neural;
+};
+
+OptionTable<NeuUcbIndOptions> option_table() {
+  OptionTable<NeuUcbIndOptions> table;
+  table.part(&NeuUcbIndOptions::confidence, confidence_option_table())
+      .part(&NeuUcbIndOptions::neural, neural_option_table());
+  return table;
+}
+
+NeuUcbIndOptions parse(const OptionValues& values) {
+  NeuUcbIndOptions options;
+  option_table().set_all(options, values);
+  return options;
+}
+
+// NeuUCB-IND: NeuUCB for every user alone. A user's network and Z are made when the user first gets
+// data; until then the user has the network that all start from, and Z = lambda I. Scores are those
+// of NeuUCB-ONE with the own network and Z.
+//
+// A training has as many steps as that of a policy with one network. They are shared equally among
+// the users with data that they have not been trained on; what is left over goes, a step each, to
+// those who have waited longest. Where there are more such users than steps, the others keep their
+// place in the line for the next training. A network that would leave the finite numbers in a
+// training stays as it was; the others are trained.
+class NeuUcbInd final : public Policy {
+ public:
+  NeuUcbInd(const NeuUcbIndOptions& options, const PolicySetup& setup)
+      : options_(options),
+        shape_(options.neural.shape(setup.inputs)),
+        seed_(setup.seed),
+        users_(setup.users),
+        threads_(*setup.threads),
+        fresh_{.network = random_network(shape_, options.neural.initialisation, setup.seed),
+               .matrix = ConfidenceMatrix(options.confidence, shape_)},
+        histories_(setup.seed, static_cast<std::size_t>(options.neural.history_limit)) {}
+
+  std::size_t user_count() const override { return users_.count(); }
+  void add_users(std::size_t count) override { users_.add(count); }
+
+  void start(UserId user, const Sample& sample) override {
+    check_start(user, sample, users_.count(), shape_);
+    take_in(user, sample, [&] { return fmt::format("start of user {}", index(user)); });
+  }
+
+  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
+
+  std::vector<Score> scores(const Round& round) override {
+    check_round(round, users_.count(), shape_);
+    const std::vector<std::size_t> groups = group_by_user(round);
+    std::vector<Score> scores(round.arms.size());
+    gradients_.resize(std::max(gradients_.size(), scores.size()));
+    squares_.resize(scores.size());
+    const std::size_t cost = round.arms[0].features.values.size() * shape_.width;
+    threads_.parallel_for(groups.size() - 1, kWorthAThread / cost + 1,
+                          [&](std::size_t first, std::size_t end) {
+                            for (std::size_t i = first; i < end; ++i) {
+                              score_arms(round, groups[i], groups[i + 1], scores);
+                            }
+                          });
+    return scores;
+  }
+
+  void learn(RoundId round, const Arm& arm, float reward) override {
+    check_feedback(round, arm, reward, users_.count(), shape_);
+    take_in(arm.user, {arm.features, reward}, [&] {
+      return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
+    });
+    ++rewards_;
+    if (options_.neural.training_is_due(rewards_)) {
+      train();
+    }
+  }
+
+  StepCounts steps() const override { return {.training = steps_}; }
+
+  std::size_t memory_bytes() const override {
+    std::size_t bytes = sizeof *this + histories_.memory_bytes() + bytes_of(fresh_) +
+                        places_.size() * (2 * sizeof(UserId) + 2 * sizeof(void*)) +
+                        places_.bucket_count() * sizeof(void*) +
+                        learners_.capacity() * sizeof(Learner) +
+                        waiting_.size() * sizeof waiting_[0];
+    for (const Learner& learner : learners_) {
+      bytes += bytes_of(learner);
+    }
+    for (const TrainingScratch& scratch : training_scratch_) {
+      bytes += sizeof scratch + scratch.memory_bytes();
+    }
+    return bytes;
+  }
+
+  void save(StateWriter& writer) const override;
+  void load(StateReader& reader) override;
+
+ private:
+  // What a user has of its own.
+  struct Learner {
+    UserId user{};
+    bool waits = false;  // for a training
+    std::vector<float> network;
+    ConfidenceMatrix matrix;
+  };
+
+  static std::size_t bytes_of(const Learner& learner) {
+    return learner.network.capacity() * sizeof(float) + learner.matrix.memory_bytes();
+  }
+
+  Learner& learner_of(UserId user) {
+    const auto found = places_.find(user);
+    return found == places_.end() ? fresh_ : learners_[found->second];
+  }
+
+  // The place of the user's own learner, which is made where there is none.
+  std::uint32_t own_learner(UserId user);
+
+  static std::vector<std::size_t> group_by_user(const Round& round);
+  // Scores the arms of one user from `begin` to `end`.
+  void score_arms(const Round& round, std::size_t begin, std::size_t end, std::span<Score> scores);
+
+  // `place` names the sample in errors.
+  template <class Place>
+  void take_in(UserId user, const Sample& sample, Place place);
+
+  void train();
+
+  NeuUcbIndOptions options_;
+  NetworkShape shape_;
+  std::uint64_t seed_;
+  UserCount users_;
+  ThreadPool& threads_;
+  Learner fresh_;                                     // of all users without data
+  std::unordered_map<UserId, std::uint32_t> places_;  // in learners_
+  std::vector<Learner> learners_;      // in the order in which their users first got data
+  Histories histories_;                // by learner; empty where training = online
+  std::deque<std::uint32_t> waiting_;  // learners with data to train on, longest first
+  std::uint64_t rewards_ = 0;
+  std::uint64_t steps_ = 0;
+
+  std::vector<GradientFactors> gradients_;  // scratch, by arm
+  std::vector<double> squares_;
+  std::vector<TrainingScratch> training_scratch_;  // by share of the users in training
+  std::vector<float> stepped_;                     // a network after a step
+};
+
+std::uint32_t NeuUcbInd::own_learner(UserId user) {
+  const auto [found, is_new] =
+      places_.try_emplace(user, static_cast<std::uint32_t>(learners_.size()));
+  if (is_new) {
+    learners_.push_back(fresh_);
+    learners_.back().user = user;
+    histories_.add_users(1);
+  }
+  return found->second;
+}
+
+// Where groups of arms begin, and the end: arms of one user, one behind the other, meet the user's
+// Z together.
+std::vector<std::size_t> NeuUcbInd::group_by_user(const Round& round) {
+  std::vector<std::size_t> starts = {0};
+  for (std::size_t i = 1; i < round.arms.size(); ++i) {
+    if (round.arms[i].user != round.arms[i - 1].user || i - starts.back() == kMostArmsTogether) {
+      starts.push_back(i);
+    }
+  }
+  starts.push_back(round.arms.size());
+  return starts;
+}
+
+void NeuUcbInd::score_arms(const Round& round, std::size_t begin, std::size_t end,
+                           std::span<Score> scores) {
+  Learner& learner = learner_of(round.arms[begin].user);
+  for (std::size_t i = begin; i < end; ++i) {
+    find_gradient(shape_, learner.network, round.arms[i].features, gradients_[i]);
+    check_value(gradients_[i].value,
+                [&] { return fmt::format("round {}, arm {}", index(round.id), i); });
+  }
+  learner.matrix.find_squares(threads_, std::span(gradients_).subspan(begin, end - begin),
+                              std::span(squares_).subspan(begin, end - begin));
+  for (std::size_t i = begin; i < end; ++i) {
+    scores[i].estimate = options_.confidence.counted(gradients_[i].value);
+    scores[i].user_bonus = options_.confidence.alpha * std::sqrt(squares_[i]);
+    scores[i].value = scores[i].estimate + scores[i].user_bonus;
+  }
+}
+
+template <class Place>
+void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
+  gradients_.resize(std::max<std::size_t>(gradients_.size(), 1));
+  GradientFactors& gradient = gradients_[0];
+  find_gradient(shape_, learner_of(user).network, sample.features, gradient);
+  check_value(gradient.value, place);
+  const bool online = options_.neural.training == TrainingMode::kOnline;
+  if (online) {
+    stepped_ = learner_of(user).network;
+    float* const network = stepped_.data();
+    kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
+                      sample.reward, static_cast<float>(options_.neural.online_rate));
+    if (!all_finite(stepped_)) {
+      refuse_step(place());
+    }
+  }
+  const std::uint32_t own = own_learner(user);
+  Learner& learner = learners_[own];
+  if (online) {
+    learner.network.swap(stepped_);
+    ++steps_;
+  } else {
+    const UserId holder{own};
+    histories_.add({&holder, 1}, sample);
+    if (!learner.waits) {
+      learner.waits = true;
+      waiting_.push_back(own);
+    }
+  }
+  learner.matrix.add(threads_, gradient);
+  learner.matrix.settle(threads_);  // a user's arms may be scored side by side
+}
+
+void NeuUcbInd::train() {
+  const std::uint64_t all = options_.neural.train_steps;
+  const auto trained = static_cast<std::size_t>(std::min<std::uint64_t>(waiting_.size(), all));
+  if (trained == 0) {
+    return;
+  }
+  const std::uint64_t share = all / trained;
+  const std::uint64_t left_over = all % trained;
+  std::vector<std::uint64_t> steps(trained);
+  std::vector<char> diverged(trained);
+  const auto train_one = [&](std::size_t i, TrainingScratch& scratch) {
+    Learner& learner = learners_[waiting_[i]];
+    const std::vector<float> before = learner.network;
+    Rng rng(seed_, Stream::kTrainingOrder, rewards_,
+            static_cast<std::uint32_t>(index(learner.user)));
+    steps[i] =
+        train_network(shape_, learner.network, histories_.samples_of(UserId{waiting_[i]}),
+                      options_.neural.training_of(share + (i < left_over ? 1 : 0)), rng, scratch)
+            .steps;
+    if (!all_finite(learner.network)) {
+      learner.network = before;
+      steps[i] = 0;
+      diverged[i] = 1;
+    }
+  };
+  const std::size_t parts = std::min(trained, 2 * threads_.thread_count());
+  training_scratch_.resize(std::max(training_scratch_.size(), parts));
+  threads_.parallel_for(parts, 1, [&](std::size_t part, std::size_t) {
+    for (std::size_t i = part; i < trained; i += parts) {
+      train_one(i, training_scratch_[part]);
+    }
+  });
+  std::optional<UserId> first_diverged;
+  for (std::size_t i = 0; i < trained; ++i) {
+    Learner& learner = learners_[waiting_.front()];
+    if (diverged[i] != 0 && !first_diverged) {
+      first_diverged = learner.user;
+    }
+    steps_ += steps[i];
+    learner.waits = false;
+    waiting_.pop_front();
+  }
+  if (first_diverged) {
+    refuse_step(
+        fmt::format("the training of user {} after {} rewards", index(*first_diverged), rewards_));
+  }
+}
+
+void NeuUcbInd::save(StateWriter& writer) const {
+  users_.save(writer);
+  writer.write(rewards_);
+  writer.write(steps_);
+  writer.write(static_cast<std::uint64_t>(learners_.size()));
+  for (const Learner& learner : learners_) {
+    writer.write(learner.user);
+    writer.write_all(learner.network);
+    learner.matrix.save(writer);
+  }
+  histories_.save(writer);
+  writer.write_all(std::vector<std::uint32_t>(waiting_.begin(), waiting_.end()));
+}
+
+void NeuUcbInd::load(StateReader& reader) {
+  users_.load(reader);
+  rewards_ = reader.read<std::uint64_t>();
+  steps_ = reader.read<std::uint64_t>();
+  places_.clear();
+  learners_.clear();
+  waiting_.clear();
+  const auto count = reader.read<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto user = reader.read<UserId>();
+    if (index(user) >= users_.count() ||
+        !places_.emplace(user, static_cast<std::uint32_t>(i)).second) {
+      reader.fail("a network belongs to nobody");
+    }
+    learners_.push_back(fresh_);
+    Learner& learner = learners_.back();
+    learner.user = user;
+    learner.network = reader.read_all<float>(shape_.parameter_count());
+    if (learner.network.size() != shape_.parameter_count()) {
+      reader.fail("a network has another size");
+    }
+    if (!all_finite(learner.network)) {
+      reader.fail("a network holds a number that is not finite");
+    }
+    learner.matrix.load(reader);
+    learner.matrix.settle(threads_);
+  }
+  histories_.load(reader, shape_);
+  const std::vector<std::uint32_t> waiting = reader.read_all<std::uint32_t>(learners_.size());
+  if (histories_.user_count() != learners_.size()) {
+    reader.fail("there is not one history for each network");
+  }
+  for (const std::uint32_t learner : waiting) {
+    if (learner >= learners_.size() || learners_[learner].waits) {
+      reader.fail("a network waits for a training that it cannot have");
+    }
+    learners_[learner].waits = true;
+  }
+  waiting_.assign(waiting.begin(), waiting.end());
+}
+
+std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
+  return std::make_unique<NeuUcbInd>(parse(options), setup);
+}
+
+}  // namespace
+
+PolicyKind neuucb_ind_policy() {
+  return {.name = "neuucb-ind",
+          .help = "a neural network for each user, with upper confidence bounds",
+          .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020",
+          .options = [] { return option_table().help(); },
+          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
+          .build = build};
+}
+
+}  // namespace mcnb

@@ -1,0 +1,115 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "mcnb/base/error.h"
+#include "mcnb/data/formats/delimited_ratings.h"
+#include "mcnb/data/formats/ratings_readers.h"
+
+namespace mcnb {
+namespace {
+
+// Names that columns usually have, compared without capitals, underscores and blanks.
+constexpr std::array<std::string_view, 4> kUserNames = {"user", "userid", "reviewerid", "uid"};
+constexpr std::array<std::string_view, 8> kItemNames = {
+    "item", "itemid", "movieid", "businessid", "asin", "parentasin", "productid", "iid"};
+constexpr std::array<std::string_view, 4> kRatingNames = {"rating", "stars", "overall", "score"};
+
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != '_' && c != ' ' && c != '-') {
+      plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+  }
+  return plain;
+}
+
+using Header = std::vector<std::string_view>;
+
+// The column of the name given, or of a usual one.
+std::optional<std::size_t> find_column(const Header& header, const std::string& given,
+                                       std::span<const std::string_view> usual) {
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    const bool is_it = given.empty()
+                           ? std::ranges::find(usual, plain_name(header[column])) != usual.end()
+                           : header[column] == given;
+    if (is_it) {
+      return column;
+    }
+  }
+  return std::nullopt;
+}
+
+bool names_given(const RatingsCsvOptions& options) {
+  return !options.user_column.empty() || !options.item_column.empty() ||
+         !options.rating_column.empty();
+}
+
+// Finds the columns that the first line names. False where it names none: then it is a row, or a
+// header in words of its own.
+bool find_columns(TextReader& text, const Header& header, const RatingsCsvOptions& options,
+                  RatingLayout& layout) {
+  const auto user = find_column(header, options.user_column, kUserNames);
+  const auto item = find_column(header, options.item_column, kItemNames);
+  const auto rating = find_column(header, options.rating_column, kRatingNames);
+  if (!user && !item && !rating && !names_given(options)) {
+    return false;
+  }
+  const auto need = [&](std::optional<std::size_t> column, std::string_view what,
+                        const std::string& name) {
+    if (!column) {
+      text.refuse_line(fmt::format("expected a column {} for the {}, found none of that name",
+                                   shown(name.empty() ? what : name), what));
+    }
+    return *column;
+  };
+  layout.user = need(user, "user", options.user_column);
+  layout.item = need(item, "item", options.item_column);
+  layout.rating = need(rating, "rating", options.rating_column);
+  return true;
+}
+
+bool is_number(std::string_view field) { return !std::isnan(parse_float(field)); }
+
+}  // namespace
+
+Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
+                         ThreadPool& threads) {
+  refuse_names_without_header(options.header, "user_column", options.user_column);
+  refuse_names_without_header(options.header, "item_column", options.item_column);
+  refuse_names_without_header(options.header, "rating_column", options.rating_column);
+  TextReader text(input, threads);
+  const std::string_view first = text.need_line();
+  Header header;
+  std::string scratch;
+  try {
+    split_csv(first, options.separator, header, scratch);
+  } catch (const RowError& error) {
+    text.refuse_line(error.message);
+  }
+  if (header.size() < 3) {
+    text.refuse_line(fmt::format("expected at least 3 columns parted by {}, found {}",
+                                 shown({&options.separator, 1}), header.size()));
+  }
+  RatingLayout layout{.separator = std::string(1, options.separator),
+                      .quotes = true,
+                      .columns = header.size(),
+                      .lowest = std::numeric_limits<float>::lowest(),
+                      .highest = std::numeric_limits<float>::max()};
+  if (options.header != HeaderLine::kNo) {
+    const bool has_names = find_columns(text, header, options, layout);
+    if (has_names || options.header == HeaderLine::kYes ||
+        std::ranges::none_of(header, is_number)) {
+      text.skip_line();
+    }
+  }
+  return read_delimited_ratings(text, layout, threads);
+}
+
+}  // namespace mcnb

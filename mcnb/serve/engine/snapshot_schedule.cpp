@@ -1,0 +1,125 @@
+// When the models of a data folder need snapshots, and what can be erased after them.
+
+#include <algorithm>
+
+#include "mcnb/serve/engine/model_host.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::uint64_t kFewRows = 1000;  // that snapshots are not worth
+
+}  // namespace
+
+std::vector<SnapshotJob> ModelHost::forgetting_snapshots() {
+  std::vector<SnapshotJob> jobs;
+  for (auto& [name, hosted] : models_) {
+    if (hosted.forgets) {
+      jobs.push_back(make_snapshot(hosted));
+      jobs.back().alone = true;
+      hosted.forgets = false;
+      hosted.forgetting_under_way = true;
+    }
+  }
+  return jobs;
+}
+
+SnapshotJob ModelHost::snapshot(const std::string& model) {
+  Hosted& hosted = find(model);
+  if (hosted.snapshot_under_way) {
+    throw RequestRefused(in_progress("a snapshot of the model is being written"));
+  }
+  return make_snapshot(hosted);
+}
+
+SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
+  SnapshotJob job{hosted.id, last_place_,
+                  Snapshots::file_of(*hosted.model, hosted.name, folder_id_), false};
+  hosted.snapshot_under_way = true;
+  hosted.rows_since_snapshot = 0;
+  hosted.seconds_since_snapshot = 0.0;
+  return job;
+}
+
+std::vector<SnapshotJob> ModelHost::due_snapshots(double seconds) {
+  double total = 0.0;
+  std::uint64_t rows = 0;
+  std::vector<Hosted*> slowest;
+  for (auto& [name, hosted] : models_) {
+    total += hosted.seconds_since_snapshot;
+    rows += hosted.rows_since_snapshot;
+    if (hosted.rows_since_snapshot > 0 && !hosted.snapshot_under_way) {
+      slowest.push_back(&hosted);
+    }
+  }
+  std::vector<SnapshotJob> jobs;
+  if (total <= seconds || rows < kFewRows) {
+    return jobs;
+  }
+  std::ranges::stable_sort(slowest, std::greater<>(), &Hosted::seconds_since_snapshot);
+  for (std::size_t i = 0; i < slowest.size() && total > seconds / 2.0; ++i) {
+    total -= slowest[i]->seconds_since_snapshot;
+    jobs.push_back(make_snapshot(*slowest[i]));
+  }
+  return jobs;
+}
+
+std::vector<SnapshotJob> ModelHost::snapshots_from(std::uint64_t place, std::int64_t time) {
+  std::vector<SnapshotJob> jobs;
+  for (auto& [name, hosted] : models_) {
+    const bool behind = hosted.snapshots.size() < 2 || hosted.snapshots.back() < place;
+    if (behind && !hosted.snapshot_under_way) {
+      if (!hosted.snapshots.empty() && hosted.snapshots.front() >= last_place_) {
+        log(hosted, Expiry{time, 0}, time);
+      }
+      jobs.push_back(make_snapshot(hosted));
+    }
+  }
+  return jobs;
+}
+
+std::vector<SnapshotJob> ModelHost::last_snapshots() {
+  std::vector<SnapshotJob> jobs;
+  for (auto& [name, hosted] : models_) {
+    if (hosted.model->last_place() > (hosted.snapshots.empty() ? 0 : hosted.snapshots.front())) {
+      jobs.push_back(make_snapshot(hosted));
+    }
+  }
+  return jobs;
+}
+
+void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t place, bool alone) {
+  for (auto& [name, hosted] : models_) {
+    if (hosted.id == model) {
+      hosted.snapshot_under_way = false;
+      hosted.forgetting_under_way = hosted.forgetting_under_way && !alone;
+      std::erase_if(hosted.snapshots, [&](std::uint64_t old) { return alone && old < place; });
+      if (std::ranges::count(hosted.snapshots, place) == 0) {
+        hosted.snapshots.push_back(place);
+        std::ranges::sort(hosted.snapshots, std::greater<>());
+      }
+      if (hosted.snapshots.size() > 2) {
+        hosted.snapshots.resize(2);
+      }
+    }
+  }
+}
+
+void ModelHost::snapshot_failed(std::uint32_t model) {
+  for (auto& [name, hosted] : models_) {
+    if (hosted.id == model) {
+      hosted.snapshot_under_way = false;
+      hosted.forgetting_under_way = false;
+    }
+  }
+}
+
+std::uint64_t ModelHost::erasable_until() const {
+  std::uint64_t place = last_place_;
+  for (const auto& [name, hosted] : models_) {
+    place = std::min(place, hosted.snapshots.size() < 2 ? 0 : hosted.snapshots.back());
+  }
+  return place;
+}
+
+}  // namespace mcnb

@@ -1,0 +1,507 @@
+#include "mcnb/serve/model/model.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+#include "mcnb/serve/model/exploration.h"
+#include "mcnb/serve/model/hash.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kLessonsAtOnce = 256;
+constexpr std::uint64_t kMostTexts = 256;
+constexpr std::uint64_t kLongestText = 4096;
+
+// 0 stands for nothing in the tables.
+std::uint64_t key_of(std::string_view text, std::uint64_t seed) {
+  return std::max<std::uint64_t>(hash_text(text, seed), 1);
+}
+
+std::uint64_t reward_key(const std::string& reward_id) {
+  return reward_id.empty() ? 0 : key_of(reward_id, 0);
+}
+
+void write_options(StateWriter& writer, const OptionValues& values) {
+  writer.write(static_cast<std::uint64_t>(values.size()));
+  for (const auto& [name, text] : values) {
+    writer.write_string(name);
+    writer.write_string(text);
+  }
+}
+
+OptionValues read_options(StateReader& reader) {
+  const auto count = reader.read<std::uint64_t>();
+  if (count > kMostTexts) {
+    reader.fail("more options than there are");
+  }
+  OptionValues values;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string name = reader.read_string(kLongestText);
+    values[name] = reader.read_string(kLongestText);
+  }
+  return values;
+}
+
+}  // namespace
+
+const char* name_of(RewardOutcome outcome) {
+  switch (outcome) {
+    case RewardOutcome::kLearned:
+      return "learned";
+    case RewardOutcome::kWaiting:
+      return "waiting";
+    case RewardOutcome::kDuplicate:
+      return "duplicate";
+    case RewardOutcome::kIgnored:
+      return "ignored";
+    case RewardOutcome::kLate:
+      return "late";
+    case RewardOutcome::kUnknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+Model::Model(const ModelOptions& options, ThreadPool& threads)
+    : options_(options),
+      users_(static_cast<std::size_t>(options.groups),
+             static_cast<std::size_t>(options.most_users)),
+      waiting_(static_cast<std::size_t>(options.remembered)) {
+  check_model_options(options);
+  policy_ = make_policy(options.policy, {.inputs = static_cast<std::uint32_t>(options.dimension),
+                                         .users = users_.first_learners(),
+                                         .seed = options.seed,
+                                         .threads = &threads});
+  learners_.resize(policy_->user_count());
+}
+
+std::size_t Model::memory_bytes() const {
+  return policy_->memory_bytes() + users_.memory_bytes() + waiting_.memory_bytes() +
+         learners_.capacity() * sizeof learners_[0];
+}
+
+std::uint64_t Model::event_key(std::string_view event_id) const {
+  return key_of(event_id, options_.seed);
+}
+
+std::uint64_t Model::user_key(std::string_view user_id) const {
+  return key_of(user_id, ~options_.seed);
+}
+
+std::optional<std::uint64_t> Model::find_decision(std::string_view event_id) {
+  const std::uint64_t key = event_key(event_id);
+  if (const WaitingEvent* event = waiting_.find(key)) {
+    return event->place;
+  }
+  if (const EndedEvent* event = waiting_.find_ended(key)) {
+    return event->place;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Model::user_of(std::string_view event_id) {
+  const std::uint64_t key = event_key(event_id);
+  if (const WaitingEvent* event = waiting_.find(key)) {
+    return event->user;
+  }
+  const EndedEvent* event = waiting_.find_ended(key);
+  return event == nullptr ? 0 : event->user;
+}
+
+bool Model::needs_arrival(std::string_view user_id) const {
+  return !users_.learner(user_key(user_id)).has_value();
+}
+
+UserReport Model::user_report(std::string_view user_id) const {
+  const std::uint64_t key = user_key(user_id);
+  const std::optional<std::uint32_t> learner = users_.learner(key);
+  if (!learner || (options_.groups == 0 && !users_.has_own(key))) {
+    return {};
+  }
+  return {.known = true,
+          .own_learner = users_.has_own(key),
+          .learner = *learner,
+          .decisions = learners_[*learner].decisions,
+          .lessons = learners_[*learner].lessons};
+}
+
+Round Model::round_of(const RankRequest& request) const {
+  const std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
+  check(learner.has_value(), "a served user has arrived");
+  const auto dimension = static_cast<std::size_t>(options_.dimension);
+  check(request.features.size() == request.actions.size() * dimension,
+        "the features fit the model");
+  Round round{.id = RoundId{event_key(request.event_id)}, .arms = {}};
+  for (std::size_t i = 0; i < request.actions.size(); ++i) {
+    if (request.eligible[i]) {
+      round.arms.push_back(
+          {.index = ArmIndex{static_cast<std::uint32_t>(round.arms.size())},
+           .user = UserId{*learner},
+           .features = {std::span(request.features).subspan(i * dimension, dimension)}});
+    }
+  }
+  return round;
+}
+
+std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests,
+                                    std::int64_t time) {
+  learn_now();
+  std::vector<std::vector<Score>> scores(requests.size());
+  if (options_.mode != ModelMode::kLogging) {
+    std::vector<Round> rounds;
+    for (const RankRequest* request : requests) {
+      rounds.push_back(round_of(*request));
+    }
+    scores = policy_->scores_of(rounds);
+  }
+  std::vector<Decision> decisions;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    decisions.push_back(decide_one(*requests[i], scores[i], time));
+  }
+  return decisions;
+}
+
+// `scores` are those of the eligible actions, or none where the model only logs.
+Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
+                           std::int64_t time) const {
+  Decision decision;
+  decision.event_id = request.event_id;
+  decision.user_id = request.user_id;
+  decision.time = std::max(time, last_time_);
+  decision.model_version = version();
+  decision.mode = options_.mode;
+  decision.deferred = request.deferred;
+  decision.features = request.features;
+  std::vector<std::uint32_t> eligible;
+  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
+    decision.actions.push_back({.id = request.actions[i], .eligible = request.eligible[i]});
+    if (request.eligible[i]) {
+      eligible.push_back(i);
+    }
+  }
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    LoggedAction& action = decision.actions[eligible[k]];
+    action.value = static_cast<float>(scores[k].value);
+    action.estimate = static_cast<float>(scores[k].estimate);
+    action.meta_bonus = static_cast<float>(scores[k].meta_bonus);
+    action.user_bonus = static_cast<float>(scores[k].user_bonus);
+    action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
+  }
+  decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
+  std::vector<double> probabilities(request.actions.size());
+  if (options_.mode == ModelMode::kOnline) {
+    probabilities = epsilon_floor(request.eligible, decision.preferred, options_.epsilon);
+    const Rng rng(options_.seed, Stream::kServedAction, event_key(request.event_id));
+    decision.chosen = static_cast<std::uint32_t>(draw_action(probabilities, rng));
+    std::ranges::stable_sort(eligible, [&](std::uint32_t a, std::uint32_t b) {
+      return decision.actions[a].value > decision.actions[b].value;
+    });
+  } else {
+    decision.chosen = eligible.front();
+    probabilities[decision.chosen] = 1.0;
+  }
+  decision.arm = static_cast<std::uint32_t>(
+      std::count(request.eligible.begin(), request.eligible.begin() + decision.chosen, true));
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    decision.actions[i].probability = static_cast<float>(probabilities[i]);
+  }
+  // The answer, then the others from the best down, then those that were excluded.
+  decision.ranking.push_back(decision.chosen);
+  std::ranges::copy_if(eligible, std::back_inserter(decision.ranking),
+                       [&](std::uint32_t i) { return i != decision.chosen; });
+  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
+    if (!request.eligible[i]) {
+      decision.ranking.push_back(i);
+    }
+  }
+  return decision;
+}
+
+void Model::apply(const Event& event, std::uint64_t place) {
+  require(place > last_place_, "events are not in the order of the log");
+  last_place_ = place;
+  std::visit([this](const auto& one) { on(one); }, event);
+  if (lessons_.size() >= kLessonsAtOnce) {
+    learn_now();
+  }
+}
+
+RewardOutcome Model::apply_reward(const Reward& reward, std::uint64_t place) {
+  require(place > last_place_, "events are not in the order of the log");
+  last_place_ = place;
+  return take_reward(reward);
+}
+
+// What a damaged log could bring, and no sound one does.
+void Model::require(bool sound, const char* claim) const {
+  if (!sound) {
+    throw Error(ErrorKind::kCorrupt, fmt::format("log row {}: {}", last_place_, claim));
+  }
+}
+
+void Model::on(const Arrival& event) {
+  require(!users_.learner(event.user).has_value(), "a user arrives twice");
+  const std::uint32_t learner = users_.add(event.user);
+  learn_now();
+  if (learner >= policy_->user_count()) {
+    policy_->add_users(learner + 1 - policy_->user_count());
+  }
+  learners_.resize(policy_->user_count());
+}
+
+void Model::on(const Decision& event) {
+  last_time_ = std::max(last_time_, event.time);
+  const std::uint64_t user = user_key(event.user_id);
+  const std::optional<std::uint32_t> learner = users_.learner(user);
+  require(learner.has_value(), "a decision for a user who has not arrived");
+  require(waiting_.find(event_key(event.event_id)) == nullptr &&
+              waiting_.find_ended(event_key(event.event_id)) == nullptr,
+          "an event is decided twice");
+  require(event.features.size() == event.actions.size() * options_.dimension,
+          "the features do not fit the model");
+  ++counts_.decisions;
+  ++learners_[*learner].decisions;
+  counts_.explored += event.mode == ModelMode::kOnline && event.chosen != event.preferred ? 1 : 0;
+  counts_.agreed += event.mode == ModelMode::kApprentice && event.chosen == event.preferred ? 1 : 0;
+  if (event.mode != ModelMode::kLogging) {
+    ++counts_.scored;
+    counts_.cluster_sizes += event.actions[event.chosen].cluster_size;
+  }
+  const auto dimension = static_cast<std::size_t>(options_.dimension);
+  const std::span<const float> features =
+      std::span(event.features).subspan(event.chosen * dimension, dimension);
+  waiting_.add({.key = event_key(event.event_id),
+                .place = last_place_,
+                .user = user,
+                .time = last_time_,
+                .learner = *learner,
+                .arm = event.arm,
+                .active = !event.deferred,
+                .learns = event.mode != ModelMode::kLogging,
+                .features = {features.begin(), features.end()}});
+}
+
+RewardOutcome Model::judge(const Reward& reward) {
+  const std::uint64_t key = event_key(reward.event_id);
+  const std::uint64_t reward_id = reward_key(reward.reward_id);
+  if (const WaitingEvent* event = waiting_.find(key)) {
+    if (reward_id != 0 && std::ranges::count(event->reward_ids, reward_id) > 0) {
+      return RewardOutcome::kDuplicate;
+    }
+    // The end of the waiting time may not be logged yet: the times decide, not the order of work.
+    if (static_cast<double>(reward.time) - static_cast<double>(event->time) >=
+        static_cast<double>(waiting_milliseconds())) {
+      return RewardOutcome::kLate;
+    }
+    const bool earliest = options_.aggregation == Aggregation::kEarliest;
+    if (event->rewards.size() >= (earliest ? 1 : kMostRewards)) {
+      return RewardOutcome::kIgnored;
+    }
+    return earliest && event->active && event->learns ? RewardOutcome::kLearned
+                                                      : RewardOutcome::kWaiting;
+  }
+  const EndedEvent* event = waiting_.find_ended(key);
+  if (event == nullptr) {
+    return RewardOutcome::kUnknown;
+  }
+  if (reward_id != 0 &&
+      (event->reward_id == reward_id || std::ranges::count(event->other_ids, reward_id) > 0)) {
+    return RewardOutcome::kDuplicate;
+  }
+  return event->reward_id == 0 ? RewardOutcome::kLate : RewardOutcome::kIgnored;
+}
+
+RewardOutcome Model::take_reward(const Reward& reward) {
+  last_time_ = std::max(last_time_, reward.time);
+  const RewardOutcome outcome = judge(reward);
+  const std::uint64_t key = event_key(reward.event_id);
+  const std::uint64_t reward_id = reward_key(reward.reward_id);
+  switch (outcome) {
+    case RewardOutcome::kLearned:
+      ++counts_.rewards;
+      // A reward without a name still marks the event as rewarded.
+      add_lesson(waiting_.end(key, std::max<std::uint64_t>(reward_id, 1)), reward.value);
+      break;
+    case RewardOutcome::kWaiting: {
+      ++counts_.rewards;
+      WaitingEvent& event = *waiting_.find(key);
+      event.rewards.push_back(reward.value);
+      event.reward_ids.push_back(reward_id);
+      break;
+    }
+    case RewardOutcome::kLate:
+      ++counts_.late;
+      waiting_.note_late(key, reward_id);
+      break;
+    case RewardOutcome::kDuplicate:
+    case RewardOutcome::kIgnored:
+    case RewardOutcome::kUnknown:
+      break;
+  }
+  return outcome;
+}
+
+void Model::on(const Activation& event) {
+  last_time_ = std::max(last_time_, event.time);
+  const std::uint64_t key = event_key(event.event_id);
+  WaitingEvent* waiting = waiting_.find(key);
+  if (waiting == nullptr || waiting->active) {
+    return;
+  }
+  waiting->active = true;
+  if (options_.aggregation == Aggregation::kEarliest && !waiting->rewards.empty() &&
+      waiting->learns) {
+    const float reward = waiting->rewards.front();
+    const std::uint64_t reward_id = std::max<std::uint64_t>(waiting->reward_ids.front(), 1);
+    add_lesson(waiting_.end(key, reward_id), reward);
+  }
+}
+
+std::int64_t Model::waiting_milliseconds() const {
+  return static_cast<std::int64_t>(options_.waiting_seconds * 1000.0);
+}
+
+std::uint32_t Model::due(std::int64_t time, std::size_t limit) {
+  const std::size_t over = waiting_.count_until(time - waiting_milliseconds(), limit);
+  const auto most = static_cast<std::size_t>(options_.most_pending);
+  const std::size_t too_many = waiting_.size() > most ? waiting_.size() - most : 0;
+  return static_cast<std::uint32_t>(std::max(over, std::min(too_many, limit)));
+}
+
+void Model::on(const Expiry& event) {
+  last_time_ = std::max(last_time_, event.time);
+  for (std::uint32_t i = 0; i < event.count && waiting_.size() > 0; ++i) {
+    end(waiting_.end_oldest());
+  }
+}
+
+void Model::end(WaitingEvent event) {
+  ++counts_.expired;
+  if (!event.learns) {
+    return;
+  }
+  if (!event.active) {
+    ++counts_.unactivated;
+    return;
+  }
+  const float reward = aggregate(event);
+  add_lesson(std::move(event), reward);
+}
+
+float Model::aggregate(const WaitingEvent& event) {
+  const std::vector<float>& rewards = event.rewards;
+  if (rewards.empty()) {
+    ++counts_.defaults;
+    return static_cast<float>(options_.default_reward);
+  }
+  const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
+  switch (options_.aggregation) {
+    case Aggregation::kEarliest:
+      return rewards.front();
+    case Aggregation::kAverage:
+      return static_cast<float>(sum / static_cast<double>(rewards.size()));
+    case Aggregation::kMin:
+      return *std::ranges::min_element(rewards);
+    case Aggregation::kMax:
+      return *std::ranges::max_element(rewards);
+    case Aggregation::kSum:
+      break;
+  }
+  counts_.clipped += sum > 1.0 ? 1 : 0;
+  return static_cast<float>(std::min(sum, 1.0));
+}
+
+void Model::add_lesson(WaitingEvent event, float reward) {
+  ++counts_.learned;
+  ++learners_[event.learner].lessons;
+  lessons_.push_back(
+      {RoundId{event.key}, event.learner, event.arm, std::move(event.features), reward});
+}
+
+void Model::learn_now() {
+  if (!lessons_.empty()) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<RewardedArm> rewarded;
+    for (const Lesson& lesson : lessons_) {
+      rewarded.push_back({lesson.round,
+                          {.index = ArmIndex{lesson.arm},
+                           .user = UserId{lesson.learner},
+                           .features = {lesson.features}},
+                          lesson.reward});
+    }
+    counts_.refused += policy_->learn_all(rewarded);
+    lessons_.clear();
+    learning_seconds_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+}
+
+double Model::take_learning_seconds() { return std::exchange(learning_seconds_, 0.0); }
+
+void Model::on(const Forgetting& event) {
+  last_time_ = std::max(last_time_, event.time);
+  learn_now();
+  waiting_.forget(event.user);
+  if (users_.has_own(event.user)) {
+    const std::uint32_t learner = *users_.learner(event.user);
+    const bool forgotten = policy_->forget(UserId{learner});
+    users_.remove(event.user, forgotten);
+    learners_[learner] = {};
+  }
+  ++counts_.forgotten;
+}
+
+void Model::on(const SettingsChange& event) {
+  last_time_ = std::max(last_time_, event.time);
+  for (const auto& [name, text] : event.settings) {
+    change_setting(options_, name, text);
+  }
+}
+
+void Model::save(StateWriter& writer) {
+  learn_now();
+  write_options(writer, option_values(options_));
+  writer.write(last_place_);
+  writer.write(last_time_);
+  writer.write(counts_);
+  writer.write_all(learners_);
+  users_.save(writer);
+  waiting_.save(writer);
+  policy_->save(writer);
+}
+
+void Model::load(StateReader& reader) {
+  const OptionValues expected = option_values(options_);
+  for (const auto& [name, text] : read_options(reader)) {
+    const auto found = expected.find(name);
+    try {
+      if (is_setting(name)) {
+        change_setting(options_, name, text);
+      } else if (found == expected.end() || found->second != text) {
+        reader.fail(fmt::format("it was saved with {} = \"{}\"", name, text));
+      }
+    } catch (const Error& error) {
+      reader.fail(error.what());
+    }
+  }
+  last_place_ = reader.read<std::uint64_t>();
+  last_time_ = reader.read<std::int64_t>();
+  counts_ = reader.read<ModelCounts>();
+  learners_ = reader.read_all<LearnerCounts>(0xffffffffU);
+  users_.load(reader);
+  waiting_.load(reader, static_cast<std::size_t>(options_.dimension), learners_.size());
+  policy_->load(reader);
+  if (policy_->user_count() != learners_.size() || users_.learner_count() > learners_.size()) {
+    reader.fail("the users do not fit the policy");
+  }
+  lessons_.clear();
+}
+
+}  // namespace mcnb

@@ -1,0 +1,189 @@
+#include "mcnb/bandit/mcnb/meta_learner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/numeric/plain_network.h"
+
+namespace mcnb::meta_learner_test {
+namespace {
+
+using plain::OwnFeatures;
+using plain::PlainNetwork;
+
+constexpr double kRate = 0.2;
+const UserId kUser{0};
+
+// A meta-learner away from its start, events of all kinds, and the same in double precision.
+class Case {
+ public:
+  Case(const NetworkShape& shape, std::uint64_t seed)
+      : shape_(shape),
+        rng_(seed, Stream::kTest),
+        start_(shape, plain::draw_network(rng_, shape)),
+        meta(shape, {start_.parameters().begin(), start_.parameters().end()}),
+        histories(seed, 0) {
+    histories.add_users(1);
+    for (float& weight : meta.parameters()) {
+      weight += static_cast<float>(0.02 * rng_.normal());
+    }
+  }
+
+  PlainNetwork plain() const { return {shape_, meta.parameters()}; }
+
+  // A block anywhere, or the whole of x.
+  OwnFeatures draw_features() {
+    const auto inputs = static_cast<std::uint64_t>(shape_.inputs);
+    const std::uint64_t count = rng_.chance(0.3) ? inputs : 1 + rng_.below(inputs);
+    return plain::draw_clear_features(rng_, plain(), static_cast<std::size_t>(count),
+                                      static_cast<std::uint32_t>(rng_.below(inputs - count + 1)),
+                                      1e-4);
+  }
+
+  std::vector<Draw> draw_events(std::size_t count) {
+    std::vector<Draw> draws;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const OwnFeatures x = draw_features();
+      histories.add({&kUser, 1}, {x.view(), static_cast<float>(rng_.uniform())});
+      const double weight = 0.2 + rng_.uniform();
+      draws.push_back(
+          {histories.event(kUser, histories.size(kUser) - 1), static_cast<float>(weight)});
+      sum += weight;
+    }
+    for (Draw& draw : draws) {
+      draw.weight = static_cast<float>(draw.weight / sum);
+    }
+    return draws;
+  }
+
+  // The mean loss's gradient, explicitly.
+  void step(PlainNetwork& network, std::span<const Draw> draws) const {
+    std::vector<double> sum(network.parameters().size(), 0.0);
+    for (const Draw& draw : draws) {
+      const Sample sample = histories.sample(draw.event);
+      const double error = network.value(sample.features) - sample.reward;
+      const std::vector<double> gradient = network.gradient(sample.features);
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum[i] += draw.weight * error * gradient[i];
+      }
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      network.parameters()[i] -= kRate * sum[i];
+    }
+  }
+
+  double gradient_move(const PlainNetwork& network, const Features& x) const {
+    return plain::distance(network.gradient(x), start_.gradient(x));
+  }
+
+ private:
+  NetworkShape shape_;
+  Rng rng_;
+  PlainNetwork start_;
+
+ public:
+  MetaLearner meta;
+  Histories histories;
+};
+
+void expect_adapts_as_the_textbook(Case& test, std::span<const std::vector<Draw>> steps,
+                                   MetaScratch& scratch) {
+  PlainNetwork expected = test.plain();
+  for (const std::vector<Draw>& draws : steps) {
+    test.step(expected, draws);
+  }
+  const std::vector<float> before(test.meta.parameters().begin(), test.meta.parameters().end());
+  for (int i = 0; i < 4; ++i) {
+    OwnFeatures x = test.draw_features();
+    while (expected.margin(x.view()) < 1e-4) {
+      x = test.draw_features();
+    }
+    const AdaptedMeta adapted =
+        test.meta.seen_from(x.view(), steps, test.histories, kRate, scratch);
+    const double size = 1.0 + expected.magnitude(x.view());
+    EXPECT_NEAR(adapted.estimate, expected.value(x.view()), 1e-5 * size);
+    EXPECT_NEAR(adapted.gradient_move, test.gradient_move(expected, x.view()), 2e-5 * size);
+  }
+  EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));  // looking moves nothing
+  EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
+  const std::vector<double> moved(test.meta.parameters().begin(), test.meta.parameters().end());
+  EXPECT_LT(plain::distance(moved, expected.parameters()),
+            1e-5 * (1.0 + plain::norm(expected.parameters())));
+}
+
+TEST(MetaLearner, AdaptsAsTheTextbookDoes) {
+  MetaScratch scratch;  // one for all shapes and counts: what is left in it must not matter
+  std::uint64_t seed = 0;
+  for (const NetworkShape& shape : plain::some_shapes(7)) {
+    if (shape.depth == 4 && shape.width == 1) {
+      continue;  // nearly always dead
+    }
+    for (const std::size_t draws : {1U, 3U, 40U}) {
+      for (const std::size_t steps : {1U, 3U}) {
+        SCOPED_TRACE(plain::describe(shape) + ", draws " + std::to_string(draws) + ", steps " +
+                     std::to_string(steps));
+        Case test(shape, ++seed);
+        std::vector<std::vector<Draw>> all;
+        for (std::size_t step = 0; step < steps; ++step) {
+          all.push_back(test.draw_events(draws));
+        }
+        expect_adapts_as_the_textbook(test, all, scratch);
+      }
+    }
+  }
+}
+
+TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
+  MetaScratch scratch;
+  for (const std::uint32_t depth : {2U, 3U}) {
+    Case test({.inputs = 6, .width = 20, .depth = depth}, depth);
+    const PlainNetwork theta = test.plain();
+    const std::vector<float> before(test.meta.parameters().begin(), test.meta.parameters().end());
+    for (const std::size_t steps : {1U, 2U}) {
+      const std::vector<std::vector<Draw>> none(steps);
+      const OwnFeatures x = test.draw_features();
+      const AdaptedMeta adapted =
+          test.meta.seen_from(x.view(), none, test.histories, kRate, scratch);
+      EXPECT_NEAR(adapted.estimate, theta.value(x.view()), 1e-5);
+      EXPECT_NEAR(adapted.gradient_move, test.gradient_move(theta, x.view()), 1e-4);
+      EXPECT_TRUE(test.meta.adapt(none, test.histories, kRate, scratch));
+      EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
+    }
+  }
+}
+
+TEST(MetaLearner, StaysAsItIsWhereItWouldLeaveTheFiniteNumbers) {
+  for (const std::uint32_t depth : {2U, 3U}) {
+    Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
+    MetaScratch scratch;
+    const std::vector<std::vector<Draw>> steps{test.draw_events(5), test.draw_events(5)};
+    const std::vector<float> before(test.meta.parameters().begin(), test.meta.parameters().end());
+    EXPECT_FALSE(test.meta.adapt(steps, test.histories, 1e30, scratch));
+    EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
+    EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
+    EXPECT_FALSE(plain::same_bits(before, test.meta.parameters()));
+  }
+}
+
+// The next arm must not see what this one's adaptation left behind.
+TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
+  for (const std::uint32_t depth : {2U, 3U}) {
+    Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 10);
+    const std::vector<std::vector<Draw>> one{test.draw_events(5)};
+    const std::vector<std::vector<Draw>> other{test.draw_events(9)};
+    const OwnFeatures x = test.draw_features();
+    const OwnFeatures y = test.draw_features();
+    MetaScratch used;
+    test.meta.seen_from(x.view(), one, test.histories, kRate, used);
+    const AdaptedMeta second = test.meta.seen_from(y.view(), other, test.histories, kRate, used);
+    MetaScratch fresh;
+    const AdaptedMeta alone = test.meta.seen_from(y.view(), other, test.histories, kRate, fresh);
+    EXPECT_TRUE(plain::same_bits(second.estimate, alone.estimate));
+    EXPECT_EQ(second.gradient_move, alone.gradient_move);
+  }
+}
+
+}  // namespace
+}  // namespace mcnb::meta_learner_test

@@ -15,7 +15,8 @@
 #include "bench/report.h"
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/files.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/environment/synthetic.h"
 
 namespace mcnb::bench {
@@ -24,10 +25,10 @@ namespace {
 constexpr std::uint32_t kFeatures = 10;
 constexpr std::uint32_t kWidth = 100;
 constexpr std::uint32_t kArms = 10;
-constexpr int kEventsAtFirst = 5;  // of every user, as in the peer
+constexpr int kEventsAtFirst = 5;  // events of every user, as in the PyTorch script
 constexpr std::uint64_t kWarmUpRounds = 3;
 
-// Seconds a round, by part.
+// The times of a round and of its parts, in seconds.
 struct Parts {
   double clustering = 0.0;
   double adaptation = 0.0;
@@ -40,8 +41,8 @@ struct Timing {
   std::uint64_t meta_samples;
   double cluster_size = 0.0;
   Parts taken;                  // medians
-  Parts limit;                  // the time that memory needs to bring the data of each part
-  std::size_t memory = 0;       // that the policy says it holds
+  Parts limit;                  // time that memory alone needs for the data of each part
+  std::size_t memory = 0;       // of the policy, as it reports
   std::size_t peak_memory = 0;  // of the whole program so far
 };
 
@@ -49,7 +50,7 @@ struct PaperFigures {
   std::uint64_t users;
   Parts seconds;
 };
-// Its table of seconds per round, on a V100.
+// The paper's table of seconds per round, on a V100.
 constexpr PaperFigures kPaper[] = {
     {500, {0.006, 0.003, 0.067, 0.076}},
     {5'000, {0.057, 0.002, 0.068, 0.127}},
@@ -72,9 +73,9 @@ std::vector<float> unit_vector(Rng& rng) {
   return x;
 }
 
-// Gives every user a network of its own, spread so that about a tenth of the users agree about an
-// arm: f is roughly normal with deviation 1.8 over the users, and P(|f - f'| <= 0.32) = 0.1. W_1
-// and W_2 are scaled alike, so that steps stay stable.
+// Gives every user a network of its own, so that about a tenth of the users agree about an arm:
+// over the users f is roughly normal with deviation 1.8, so P(|f - f'| <= 0.32) = 0.1. W_1 and W_2
+// are scaled alike, so that steps stay stable.
 void spread_users(NetworkPool& pool, std::size_t users) {
   const NetworkShape& shape = pool.shape();
   const std::size_t last = shape.layer_offset(2);
@@ -102,10 +103,75 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Parts difference(const McnbSeconds& now, const McnbSeconds& before) {
-  Parts parts{now.clustering - before.clustering, now.adaptation - before.adaptation,
-              now.training - before.training, 0.0};
-  return parts;
+// Measurements of all timed rounds, from which medians are taken.
+struct Samples {
+  std::vector<double> clustering;
+  std::vector<double> adaptation;
+  std::vector<double> training;
+  std::vector<double> round;
+  double members = 0.0;  // of the chosen arms' clusters, in all
+  double draws = 0.0;    // samples that adapted the meta-learner, in all
+};
+
+// Gives all users histories and networks of their own.
+void fill_users(Mcnb& policy, std::uint64_t users, Rng& rng) {
+  for (std::uint64_t user = 0; user < users; ++user) {
+    for (int event = 0; event < kEventsAtFirst; ++event) {
+      const std::vector<float> x = unit_vector(rng);
+      policy.start(UserId{static_cast<std::uint32_t>(user)}, {{x}, rng.chance(0.5) ? 1.0F : 0.0F});
+    }
+  }
+  spread_users(policy.user_learners(), static_cast<std::size_t>(users));
+}
+
+// Plays one round, and adds its numbers to the samples if it is timed.
+void play_round(Mcnb& policy, std::uint64_t t, std::uint64_t users, Rng& rng, bool is_timed,
+                Samples& samples) {
+  const UserId user{static_cast<std::uint32_t>(rng.below(users))};
+  Round round{.id = RoundId{t}, .arms = {}};
+  std::vector<std::vector<float>> features;
+  for (std::uint32_t arm = 0; arm < kArms; ++arm) {
+    features.push_back(unit_vector(rng));
+    round.arms.push_back({.index = ArmIndex{arm}, .user = user, .features = {features[arm]}});
+  }
+  const PartSeconds before = *policy.part_seconds();
+  const StepCounts steps = policy.steps();
+  const double begin = now_seconds();
+  const ArmIndex arm = policy.choose(round);
+  const double decided = now_seconds();
+  const std::uint64_t adapted = policy.steps().adaptation - steps.adaptation;
+  const std::size_t cluster_size = policy.cluster(round.arms[index(arm)])->size();
+  const double resumed = now_seconds();
+  policy.learn(round.id, round.arms[index(arm)], rng.chance(0.5) ? 1.0F : 0.0F);
+  const double end = now_seconds();
+  if (!is_timed) {
+    return;
+  }
+  const PartSeconds after = *policy.part_seconds();
+  samples.clustering.push_back(after.clustering - before.clustering);
+  samples.adaptation.push_back(after.adaptation - before.adaptation);
+  samples.training.push_back(after.training - before.training);
+  samples.round.push_back(decided - begin + (end - resumed));
+  samples.draws += static_cast<double>(adapted);
+  samples.members += static_cast<double>(cluster_size);
+}
+
+// The time that memory alone needs for the data of each part.
+Parts memory_limits(ThreadPool& threads, std::uint64_t users, double network_bytes,
+                    double draws_per_round, double cluster_size) {
+  const auto seconds_to_read = [&](double bytes) {
+    ReadStream stream(threads, static_cast<std::size_t>(bytes));
+    return shortest(0.2, [&] { stream.read_once(); }) * bytes / static_cast<double>(stream.bytes());
+  };
+  const auto count = static_cast<double>(users);
+  Parts limit;
+  limit.clustering = seconds_to_read(network_bytes * count + 2.0 * kArms * 4.0 * count);
+  // Every draw reads the member's list of events, the event's reference, its slot and its features.
+  limit.adaptation = seconds_to_read(draws_per_round * 1.1 * 4 * 64);
+  // Networks are read and written.
+  limit.training = seconds_to_read(2.0 * network_bytes * cluster_size);
+  limit.round = limit.clustering + limit.adaptation + limit.training;
+  return limit;
 }
 
 Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::uint64_t users,
@@ -117,69 +183,22 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
                        .seed = 1,
                        .threads = &threads});
   Rng rng(2, Stream::kBenchmark);
-  for (std::uint64_t user = 0; user < users; ++user) {
-    for (int event = 0; event < kEventsAtFirst; ++event) {
-      const std::vector<float> x = unit_vector(rng);
-      policy.start(UserId{static_cast<std::uint32_t>(user)}, {{x}, rng.chance(0.5) ? 1.0F : 0.0F});
-    }
-  }
-  spread_users(policy.user_learners(), static_cast<std::size_t>(users));
-
-  std::vector<double> clustering;
-  std::vector<double> adaptation;
-  std::vector<double> training;
-  std::vector<double> whole;
-  double members = 0.0;
-  double draws = 0.0;
+  fill_users(policy, users, rng);
+  Samples samples;
   for (std::uint64_t t = 0; t < kWarmUpRounds + options.rounds; ++t) {
-    const UserId user{static_cast<std::uint32_t>(rng.below(users))};
-    Round round{.id = RoundId{t}, .arms = {}};
-    std::vector<std::vector<float>> features;
-    for (std::uint32_t arm = 0; arm < kArms; ++arm) {
-      features.push_back(unit_vector(rng));
-      round.arms.push_back({.index = ArmIndex{arm}, .user = user, .features = {features[arm]}});
-    }
-    const McnbSeconds before = policy.seconds();
-    const StepCounts steps = policy.steps();
-    const double begin = now_seconds();
-    const ArmIndex arm = policy.choose(round);
-    const double decided = now_seconds();
-    const std::uint64_t adapted = policy.steps().adaptation - steps.adaptation;
-    const std::size_t cluster_size = policy.cluster(round.arms[index(arm)])->size();
-    const double resumed = now_seconds();
-    policy.learn(round.id, round.arms[index(arm)], rng.chance(0.5) ? 1.0F : 0.0F);
-    const double end = now_seconds();
-    if (t < kWarmUpRounds) {
-      continue;
-    }
-    const Parts parts = difference(policy.seconds(), before);
-    clustering.push_back(parts.clustering);
-    adaptation.push_back(parts.adaptation);
-    training.push_back(parts.training);
-    whole.push_back(decided - begin + (end - resumed));
-    draws += static_cast<double>(adapted);
-    members += static_cast<double>(cluster_size);
+    play_round(policy, t, users, rng, t >= kWarmUpRounds, samples);
   }
   const auto rounds = static_cast<double>(options.rounds);
   const double network_bytes =
       static_cast<double>(policy.user_learners().shape().parameter_count()) * sizeof(float);
   Timing timing{.users = users, .meta_samples = meta_samples};
-  timing.cluster_size = members / rounds;
-  timing.taken = {median(clustering), median(adaptation), median(training), median(whole)};
+  timing.cluster_size = samples.members / rounds;
+  timing.taken = {median(samples.clustering), median(samples.adaptation), median(samples.training),
+                  median(samples.round)};
   timing.memory = policy.memory_bytes();
   timing.peak_memory = peak_memory();
-  const auto seconds_to_read = [&](double bytes) {
-    ReadStream stream(threads, static_cast<std::size_t>(bytes));
-    return shortest(0.2, [&] { stream.read_once(); }) * bytes / static_cast<double>(stream.bytes());
-  };
-  const double clustering_bytes =
-      network_bytes * static_cast<double>(users) + 2.0 * kArms * 4.0 * static_cast<double>(users);
-  timing.limit.clustering = seconds_to_read(clustering_bytes);
-  // Every draw: the member's list of events, the event's reference, its place and its features.
-  timing.limit.adaptation = seconds_to_read(draws / rounds * 1.1 * 4 * 64);
-  // Networks are read and written.
-  timing.limit.training = seconds_to_read(2.0 * network_bytes * timing.cluster_size);
-  timing.limit.round = timing.limit.clustering + timing.limit.adaptation + timing.limit.training;
+  timing.limit =
+      memory_limits(threads, users, network_bytes, samples.draws / rounds, timing.cluster_size);
   return timing;
 }
 
@@ -210,7 +229,7 @@ std::string samples_text(std::uint64_t samples) {
   return samples == 0 ? "all" : std::to_string(samples);
 }
 
-void add_row(Table& shown, Table& csv, const Timing& timing, const std::string& who,
+void add_row(TextTable& shown, TextTable& csv, const Timing& timing, const std::string& who,
              const Parts& parts) {
   const bool ours = who == "mcnb";
   const auto share = [&](double limit, double taken) {
@@ -232,14 +251,14 @@ void add_row(Table& shown, Table& csv, const Timing& timing, const std::string& 
                own(std::to_string(timing.memory)), own(std::to_string(timing.peak_memory))});
 }
 
-Table print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
-                      const PeerTimings& peer) {
-  Table shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation", "limit",
-               "training", "limit", "round", "mcnb faster", "memory", "peak"});
-  Table csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
-             "adaptation_seconds", "training_seconds", "round_seconds", "clustering_limit_seconds",
-             "adaptation_limit_seconds", "training_limit_seconds", "memory_bytes",
-             "peak_memory_bytes"});
+void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
+                     const PeerTimings& peer) {
+  TextTable shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation",
+                   "limit", "training", "limit", "round", "mcnb faster", "memory", "peak"});
+  TextTable csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
+                 "adaptation_seconds", "training_seconds", "round_seconds",
+                 "clustering_limit_seconds", "adaptation_limit_seconds", "training_limit_seconds",
+                 "memory_bytes", "peak_memory_bytes"});
   for (const Timing& timing : timings) {
     add_row(shown, csv, timing, "mcnb", timing.taken);
     for (const char* form : {"batched", "tiled"}) {
@@ -263,14 +282,14 @@ Table print_breakdown(const BreakdownOptions& options, const std::vector<Timing>
       "and shared out over threads in TorchScript.\n",
       options.rounds);
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-breakdown.csv";
-  write_text_file(path, csv.csv());
+  write_file(path, csv.csv());
   fmt::print("\ntable: {}\n", path.string());
   std::fflush(stdout);
-  return shown;
 }
 
-// What the round computes, by the book: the chosen arm's cluster and estimate after one step of the
-// meta-learner on the mean loss of all members' whole histories (nothing random in it).
+// Checks a round against a plain computation: the cluster of an arm, and the estimate after one
+// step of the meta-learner on the mean loss of all members' whole histories, which has no random
+// draws.
 void check_answers(ThreadPool& threads) {
   McnbOptions chosen = mcnb_preset("algorithm");
   chosen.meta_draw = MetaDraw::kAll;
@@ -312,18 +331,18 @@ void check_answers(ThreadPool& threads) {
   const Score score = policy.scores(round)[0];
   if (score.cluster_size != members.size() || std::abs(score.estimate - expected) > 1e-4) {
     throw Error(ErrorKind::kSystem,
-                fmt::format("benchmark: {} members and estimate {}, by the book {} and {}",
+                fmt::format("benchmark: {} members and estimate {}, expected {} and {}",
                             score.cluster_size, score.estimate, members.size(), expected));
   }
 }
 
-// Seconds that preset `experiments` needs for a whole run on the synthetic world.
+// Seconds of a whole run with preset `experiments` in the synthetic environment.
 double time_experiment(ThreadPool& threads, std::uint64_t rounds) {
   SyntheticOptions chosen;
   chosen.users = 50;
   chosen.features = kFeatures;
   chosen.arms = kArms;
-  // The world of the peer.
+  // These values are those of the PyTorch script.
   chosen.clusters = 5;
   chosen.items = 0;
   chosen.reward = RewardShape::kCosine;
@@ -355,7 +374,7 @@ void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
                       const std::string& python) {
   fmt::print(stderr, "preset experiments, {} rounds ...\n", options.experiment_rounds);
   const double ours = time_experiment(threads, options.experiment_rounds);
-  Table table({"preset experiments", "rounds", "seconds", "rounds/s", "mcnb faster"});
+  TextTable table({"preset experiments", "rounds", "seconds", "rounds/s", "mcnb faster"});
   const auto rounds = static_cast<double>(options.experiment_rounds);
   table.add_row({"mcnb", std::to_string(options.experiment_rounds), fmt::format("{:.2f}", ours),
                  fmt::format("{:.0f}", rounds / ours), ""});
@@ -372,7 +391,7 @@ void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
   fmt::print("\n{}", table.aligned());
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-experiments.csv";
-  write_text_file(path, table.csv());
+  write_file(path, table.csv());
   fmt::print("\ntable: {}\n", path.string());
   std::fflush(stdout);
 }
@@ -391,7 +410,7 @@ void check_options(const BreakdownOptions& options) {
 
 }  // namespace
 
-Table bench_breakdown(const BreakdownOptions& options) {
+void bench_breakdown(const BreakdownOptions& options) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   const std::string python = options.peer ? find_python_with_torch() : "";
@@ -416,12 +435,10 @@ Table bench_breakdown(const BreakdownOptions& options) {
       timings.push_back(time_rounds(threads, options, users, samples));
     }
   }
-  Table table = print_breakdown(options, timings,
-                                python.empty() ? PeerTimings{} : time_peer(python, options));
+  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
   if (options.experiment_rounds > 0) {
     print_experiment(threads, options, python);
   }
-  return table;
 }
 
 }  // namespace mcnb::bench

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/base/table.h"
-
 namespace mcnb::bench {
 
 struct BreakdownOptions {
@@ -13,16 +11,17 @@ struct BreakdownOptions {
   std::vector<std::uint64_t> meta_samples{0, 100};  // 0: all members of the cluster
   std::uint64_t threads = 2;
   std::uint64_t rounds = 30;                 // timed, for every case
-  std::uint64_t experiment_rounds = 10'000;  // of preset `experiments`; 0 leaves it out
+  std::uint64_t experiment_rounds = 10'000;  // rounds with preset `experiments`; 0: not measured
   bool peer = true;
-  std::uint64_t peer_users = 20'000;  // PyTorch is timed up to so many: more take it many minutes
+  std::uint64_t peer_users =
+      20'000;  // PyTorch is timed up to so many users; more would take many minutes
   std::string output = "results";
 };
 
-// Times the parts of a round of M-CNB, preset `algorithm`, beside the paper's figures and PyTorch;
-// then a whole run of preset `experiments` beside a plain PyTorch script. Prints tables and writes
-// bench-breakdown.csv and bench-experiments.csv. Returns the first of the tables. Throws Error for
-// options out of range.
-Table bench_breakdown(const BreakdownOptions& options);
+// Times the parts of a round of M-CNB with preset `algorithm`, beside the paper's numbers and
+// PyTorch; then a whole run with preset `experiments` beside a plain PyTorch script. Prints tables
+// and writes bench-breakdown.csv and bench-experiments.csv. Throws Error for options out of range.
+// `mcnb reproduce table-breakdown` measures whole runs instead.
+void bench_breakdown(const BreakdownOptions& options);
 
 }  // namespace mcnb::bench

@@ -18,8 +18,9 @@
 #include "bench/limits.h"
 #include "bench/report.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 #include "mcnb/base/random.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/data/formats/column_growth.h"
 #include "mcnb/data/prepare/user_pool.h"
 #include "mcnb/data/sets/catalogue.h"
@@ -29,14 +30,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// MovieLens 25M: its users, its films, and about how unevenly ratings fall on both.
+// The shape of MovieLens 25M: users, films, and roughly how unevenly the ratings are spread.
 constexpr std::uint64_t kUsers = 162'541;
 constexpr std::uint64_t kFilms = 59'047;
 constexpr double kUserSpread = 1.2;  // deviation of the logarithm of a user's ratings
 constexpr double kFilmSkew = 4.0;
 constexpr std::size_t kPoolUsers = 50;
 constexpr std::size_t kFlush = 1U << 20;
-constexpr double kRepeatSeconds = 2.0;  // memory that is new to the machine takes longer
+constexpr double kRepeatSeconds = 2.0;  // the first run is slower, because its memory is fresh
 
 class OutputFile {
  public:
@@ -137,7 +138,7 @@ void write_batches(const fs::path& folder, std::uint64_t pictures) {
   }
 }
 
-// Reads a file once and does nothing with it: past the system's cache, where the disk lets us.
+// Reads a file once and ignores its contents; bypasses the page cache if the file system can.
 std::uint64_t read_from_disk(const fs::path& path) {
   constexpr std::size_t kBlock = std::size_t{1} << 20;
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
@@ -172,7 +173,7 @@ void count_lines_by_wc(const fs::path& path) {
   }
 }
 
-// The folder of the files; removed at the end, whatever happens.
+// The folder that holds the generated files. The destructor removes it.
 class Scratch {
  public:
   explicit Scratch(fs::path folder) : folder_(std::move(folder)) {}
@@ -207,10 +208,10 @@ class Rows {
          beside, beside.empty() ? "" : fmt::format("{:.3f}", other),
          beside.empty() ? "" : fmt::format("{:.2f}", seconds / other)});
   }
-  const Table& table() const { return table_; }
+  const TextTable& table() const { return table_; }
 
  private:
-  Table table_;
+  TextTable table_;
 };
 
 void time_ratings(const Scratch& scratch, std::uint64_t rows, ThreadPool& threads, Rows& out) {
@@ -249,7 +250,7 @@ void time_samples(const Scratch& scratch, const std::string& name, ThreadPool& t
       bytes += read_from_disk(entry.path());
     }
   };
-  // The numbers become floats, in memory that is new.
+  // The reader writes floats into fresh memory, so the limit includes touching that memory.
   const double disk = shortest(kRepeatSeconds, read_all);
   const double memory = shortest(kRepeatSeconds, [&] {
     const auto floats = std::make_unique_for_overwrite<char[]>(sizeof(float) * bytes);
@@ -275,7 +276,7 @@ void bench_data(const DataBenchOptions& options) {
   time_samples(scratch, "mnist", threads, rows);
   write_batches(scratch.make("cifar10"), options.pictures);
   time_samples(scratch, "cifar10", threads, rows);
-  write_text_file(fs::path(options.output) / "bench-data.csv", rows.table().csv());
+  write_file(fs::path(options.output) / "bench-data.csv", rows.table().csv());
   fmt::print("{}\n{} threads; most memory while ratings were read and prepared: {}\n",
              rows.table().aligned(), threads.thread_count(), gibibytes(peak));
 }

@@ -16,7 +16,7 @@ using Vector = hn::Vec<Tag>;
 
 constexpr std::size_t kChains = 12;  // enough to hide the latency of the multiply-adds
 
-// Returns the operations done.
+// Returns the number of floating-point operations done.
 double MultiplyAdd(std::size_t rounds, float* result) {
   const Tag tag;
   Vector chains[kChains];
@@ -131,7 +131,7 @@ void ReadStream::read_once() {
 
 namespace {
 
-// A figure of the kind "Name:  123 kB", in bytes; 0 where there is none.
+// The number of a line "Name:  123 kB" of `path`, in bytes; 0 if there is no such line.
 std::size_t kernel_figure(const char* path, const std::string& wanted) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

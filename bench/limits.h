@@ -4,17 +4,17 @@
 
 #include "mcnb/base/thread_pool.h"
 
-// What the machine can do at best, measured the same way and in the same run as our own loops.
+// The limits of the machine, measured in the same way and in the same run as our own loops.
 namespace mcnb::bench {
 
 // Floating-point operations per second of independent fused multiply-adds in registers.
 double measure_fma_peak(ThreadPool& threads, double seconds);
 
-// Reads a buffer once, on all threads, as fast as it can be streamed; repeated calls show the
+// Reads a buffer once on all threads, as fast as possible. Repeated calls measure the
 // bandwidth of whichever cache or memory holds it.
 class ReadStream {
  public:
-  // Fills `bytes` of memory.
+  // Allocates and fills `bytes` of memory.
   ReadStream(ThreadPool& threads, std::size_t bytes);
   ~ReadStream();
   ReadStream(const ReadStream&) = delete;
@@ -29,10 +29,10 @@ class ReadStream {
   std::size_t count_;
 };
 
-// The most memory that this program has held so far, in bytes.
+// The peak memory of this process so far, in bytes.
 std::size_t peak_memory();
 
-// Bytes that the system says can still be used.
+// The memory that the system reports as available, in bytes.
 std::size_t available_memory();
 
 // The shortest of repeated runs of `work`, within about `seconds`, at least three.

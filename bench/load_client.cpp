@@ -67,7 +67,7 @@ class Connection {
     }
   }
 
-  // True when a whole answer has come; its body is then in `body`.
+  // Returns true once a whole response has arrived; `body` then holds its body.
   bool receive(std::string& body) {
     char some[16384];
     const ssize_t got = ::recv(socket_, some, sizeof some, 0);

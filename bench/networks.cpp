@@ -13,7 +13,8 @@
 #include "bench/peer.h"
 #include "bench/report.h"
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/files.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/numeric/network_pool.h"
 
 namespace mcnb::bench {
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kTurns = 5;  // the things compared take turns, so that noise meets all of them
 
-// What is timed: n networks on `arms` arms, all with the same features or each in its own block.
+// One case to time: n networks on `arms` arms, which share their features or have a block each.
 struct Case {
   std::size_t users;
   std::uint32_t features;
@@ -33,8 +34,8 @@ struct Timing {
   double predict = 0.0;  // seconds
   double step = 0.0;
   double read = 0.0;          // seconds to read as many bytes as predict must
-  double bytes = 0.0;         // that predict must read
-  double operations = 0.0;    // that predict must do
+  double bytes = 0.0;         // bytes that predict must read
+  double operations = 0.0;    // operations that predict must do
   double memory_ratio = 0.0;  // bytes held / bytes of parameters
   double peak = 0.0;          // operations per second
 
@@ -48,7 +49,7 @@ struct PeerTiming {
 };
 using PeerTimings = std::map<std::tuple<std::string, std::size_t, std::size_t>, PeerTiming>;
 
-// f(x) by the book, in double precision.
+// f(x) by the textbook formula, in double precision.
 double plain_prediction(std::span<const float> network, std::uint32_t width, const Features& x,
                         std::size_t inputs) {
   double value = 0.0;
@@ -112,7 +113,7 @@ Timing time_case(ThreadPool& threads, const NetworkBenchOptions& options, const 
   const auto parameters = static_cast<double>(shape.parameter_count() * which.users);
   timing.bytes = parameters * sizeof(float);
   timing.memory_ratio = static_cast<double>(pool.memory_bytes()) / timing.bytes;
-  // A block arm meets only its rows of W_1: the arms together read W_1 once.
+  // An arm with a block uses only its rows of W_1, so all arms together read W_1 once.
   timing.operations = 2.0 * static_cast<double>(which.users * arm_count) *
                       static_cast<double>((which.features + 1) * shape.width);
   ReadStream stream(threads, static_cast<std::size_t>(timing.bytes));
@@ -182,9 +183,9 @@ std::string features_text(const Case& which) {
   return fmt::format("{}{}", which.features, which.blocks ? " block" : "");
 }
 
-Table our_table(const std::vector<Timing>& timings) {
-  Table table({"users", "features", "predict-all", "ns/user", "GB/s", "of read", "GFLOP/s",
-               "of peak", "of limit", "step-all", "step/predict", "memory"});
+TextTable our_table(const std::vector<Timing>& timings) {
+  TextTable table({"users", "features", "predict-all", "ns/user", "GB/s", "of read", "GFLOP/s",
+                   "of peak", "of limit", "step-all", "step/predict", "memory"});
   for (const Timing& timing : timings) {
     const auto users = static_cast<double>(timing.which.users);
     table.add_row({std::to_string(timing.which.users), features_text(timing.which),
@@ -209,9 +210,9 @@ std::optional<PeerTiming> find_peer(const PeerTimings& peer, const Case& which, 
   return found == peer.end() ? std::nullopt : std::optional(found->second);
 }
 
-Table peer_table(const std::vector<Timing>& timings, const PeerTimings& peer) {
-  Table table({"users", "features", "operation", "mcnb", "PyTorch batched", "mcnb faster", "by",
-               "PyTorch tiled", "mcnb faster", "by"});
+TextTable peer_table(const std::vector<Timing>& timings, const PeerTimings& peer) {
+  TextTable table({"users", "features", "operation", "mcnb", "PyTorch batched", "mcnb faster", "by",
+                   "PyTorch tiled", "mcnb faster", "by"});
   for (const Timing& timing : timings) {
     for (const auto& [name, ours] :
          {std::pair("predict", timing.predict), std::pair("step", timing.step)}) {
@@ -229,8 +230,8 @@ Table peer_table(const std::vector<Timing>& timings, const PeerTimings& peer) {
   return table;
 }
 
-Table csv_table(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
-                const PeerTimings& peer) {
+TextTable csv_table(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
+                    const PeerTimings& peer) {
   std::vector<std::string> headings{"users",
                                     "features",
                                     "blocks",
@@ -252,7 +253,7 @@ Table csv_table(const NetworkBenchOptions& options, const std::vector<Timing>& t
       headings.push_back(fmt::format("torch_{}_{}_formulation", name, sort));
     }
   }
-  Table table(std::move(headings));
+  TextTable table(std::move(headings));
   for (const Timing& timing : timings) {
     const Case& which = timing.which;
     std::vector<std::string> cells{std::to_string(which.users),
@@ -344,7 +345,7 @@ void bench_networks(const NetworkBenchOptions& options) {
                           (which.blocks ? static_cast<double>(options.arms) : 1.0);
     const double bytes = static_cast<double>(which.users) * (inputs + 1.0) *
                          static_cast<double>(options.width) * sizeof(float);
-    // The networks, as much again for the read stream, and the predictions.
+    // Memory for the networks, the same again for the read stream, and the predictions.
     const double needed = 2.2 * bytes + 4.0 * static_cast<double>(which.users * options.arms);
     const auto available = static_cast<double>(available_memory());
     if (needed > available) {
@@ -356,15 +357,15 @@ void bench_networks(const NetworkBenchOptions& options) {
                which.blocks ? " in blocks" : "");
     timings.push_back(time_case(threads, options, which));
   }
-  // Ours is safe before the peer, which may take long, begins.
+  // The CSV is written before the peer starts, because the peer may take long or fail.
   print_ours(options, timings);
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-networks.csv";
-  write_text_file(path, csv_table(options, timings, {}).csv());
+  write_file(path, csv_table(options, timings, {}).csv());
   std::fflush(stdout);
   if (options.peer) {
     const PeerTimings peer = time_peer(options);
     print_peer(timings, peer);
-    write_text_file(path, csv_table(options, timings, peer).csv());
+    write_file(path, csv_table(options, timings, peer).csv());
   }
   fmt::print("\ntable: {}\n", path.string());
 }

@@ -14,7 +14,7 @@ struct NetworkBenchOptions {
   std::uint64_t threads = 2;
   double seconds = 1.0;               // per case, for each of the things timed
   bool peer = true;                   // also time PyTorch, where it is installed
-  std::uint64_t peer_users = 20'000;  // it is timed up to so many: more take it many minutes
+  std::uint64_t peer_users = 20'000;  // PyTorch is timed up to so many users: more take minutes
   std::string output = "results";
 };
 

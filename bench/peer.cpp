@@ -22,7 +22,7 @@ struct Outcome {
   std::string output;
 };
 
-// Runs a program and collects its standard output; nothing goes through a shell.
+// Runs a program without a shell and returns its standard output.
 Outcome run_program(const std::vector<std::string>& command, bool quiet) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {

@@ -11,7 +11,8 @@
 #include "bench/report.h"
 #include "mcnb/bandit/policies.h"
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/files.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/environment/synthetic.h"
 #include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/numeric/kernels.h"
@@ -20,9 +21,9 @@ namespace mcnb::bench {
 namespace {
 
 constexpr std::size_t kFewestForMedian = 50;  // rounds, early and late
-constexpr std::uint64_t kCatalogue = 1000;    // items, where they come again
+constexpr std::uint64_t kCatalogue = 1000;    // items, if items repeat
 
-// The same world as that of the peers.
+// The world that the peers in bench/peers/policies.py play in.
 SyntheticOptions world_options(std::uint64_t users, std::uint64_t items) {
   SyntheticOptions chosen;
   chosen.users = users;
@@ -42,12 +43,12 @@ struct Timing {
   std::uint64_t rounds = 0;  // played
   double seconds = 0.0;      // of choose and learn
   double early = 0.0;        // median of a round in the second tenth
-  double late = 0.0;         // and in the last one
+  double late = 0.0;         // median of a round in the last tenth
   std::size_t memory_bytes = 0;
   StepCounts steps;
 };
 
-// What it costs to read the clock: some rounds take no more than ten times as long.
+// The cost of reading the clock. It matters: some rounds take only ten times as long.
 double clock_cost() {
   constexpr int kReads = 100'000;
   const double begin = now_seconds();
@@ -62,7 +63,7 @@ double median(std::vector<double> values) {
   return values.empty() ? 0.0 : values[values.size() / 2];
 }
 
-// The median of a round in the part of the run that begins at `from` tenths.
+// The median time of a round in the tenth of the run that begins at `from` tenths.
 double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   const std::size_t tenth = times.size() / 10;
   if (tenth < kFewestForMedian) {
@@ -72,7 +73,7 @@ double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   return median({begin, begin + static_cast<std::ptrdiff_t>(tenth)});
 }
 
-// `items`: in the world's catalogue; 0: fresh ones in every round.
+// `items` is the size of the world's catalogue; 0 draws fresh items in every round.
 Timing time_policy(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,
                    std::uint64_t items, const PolicyBenchOptions& options) {
   Timing timing{.policy = spec.label, .users = users};
@@ -112,7 +113,7 @@ Timing time_policy(ThreadPool& threads, const PolicySpec& spec, std::uint64_t us
   return timing;
 }
 
-// Every policy as it comes, and the forms that the peers have.
+// Every policy with its defaults, and the variants that the peers implement.
 std::vector<PolicySpec> policies_to_time(const PolicyBenchOptions& options) {
   if (!options.policies.empty()) {
     return parse_policies(options.policies);
@@ -137,8 +138,8 @@ std::string microseconds(double seconds) {
 }
 
 void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
-  Table table({"policy", "users", "rounds", "seconds", "rounds/s", "early us", "late us", "memory",
-               "training steps", "adaptation steps"});
+  TextTable table({"policy", "users", "rounds", "seconds", "rounds/s", "early us", "late us",
+                   "memory", "training steps", "adaptation steps"});
   for (const Timing& timing : timings) {
     const double rate = static_cast<double>(timing.rounds) / timing.seconds;
     table.add_row({timing.policy, std::to_string(timing.users), std::to_string(timing.rounds),
@@ -150,11 +151,11 @@ void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>&
   fmt::print("\n{}", table.aligned());
   fmt::print("\nearly, late us: the median round in the second and in the last tenth of the run\n");
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-policies.csv";
-  write_text_file(path, table.csv());
+  write_file(path, table.csv());
   fmt::print("table: {}\n", path.string());
 }
 
-// Which of ours a peer's row stands beside: the name in front of its colon.
+// The name of our policy that a peer's row is compared with: the text before its colon.
 const Timing* find_ours(const std::vector<Timing>& timings, const std::string& peer,
                         std::uint64_t users) {
   std::string name = peer.substr(0, peer.find(':'));
@@ -176,7 +177,7 @@ void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& t
     return;
   }
   fmt::print(stderr, "timing the NumPy and PyTorch scripts ...\n");
-  Table table({"script", "users", "rounds", "seconds for 10000", "mcnb", "mcnb faster"});
+  TextTable table({"script", "users", "rounds", "seconds for 10000", "mcnb", "mcnb faster"});
   for (const PeerRow& row :
        run_peer(python, "policies.py",
                 {"--users", std::to_string(options.peer_users), "--threads",
@@ -195,7 +196,7 @@ void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& t
   fmt::print("\n{}", table.aligned());
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-policies-scripts.csv";
-  write_text_file(path, table.csv());
+  write_file(path, table.csv());
   fmt::print("\ntable: {}\n", path.string());
 }
 
@@ -218,7 +219,7 @@ void bench_policies(const PolicyBenchOptions& options) {
     for (const PolicySpec& spec : policies) {
       fmt::print(stderr, "{} users, {} ...\n", users, spec.label);
       timings.push_back(time_policy(threads, spec, users, 0, options));
-      if (spec.name == "cofiba") {  // which makes something of items that come again
+      if (spec.name == "cofiba") {  // it uses items that repeat
         timings.push_back(time_policy(threads, spec, users, kCatalogue, options));
       }
     }

@@ -17,9 +17,9 @@ struct PolicyBenchOptions {
   std::string output = "results";
 };
 
-// Plays every policy in a linear world and prints rounds per second, the median time of an early
-// and of a late round (does a round grow with time?), memory and training steps, beside plain NumPy
-// and PyTorch scripts of some of them.
+// Plays every policy in a linear world. Prints rounds per second, the median time of an early and
+// of a late round (which shows whether rounds become slower), memory and training steps, beside
+// plain NumPy and PyTorch scripts of some policies.
 void bench_policies(const PolicyBenchOptions& options);
 
 }  // namespace mcnb::bench

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/files.h"
 
 namespace mcnb::bench {
 
@@ -21,7 +21,7 @@ void make_output_folder(const std::string& folder) {
     throw Error(ErrorKind::kUsage, "--output: expected the name of a folder, got \"\"");
   }
   const std::filesystem::path probe = std::filesystem::path(folder) / "probe";
-  write_text_file(probe, "");
+  write_file(probe, "");
   std::filesystem::remove(probe);
 }
 

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-// What the benchmarks' options and tables have in common.
+// Shared by the options and tables of all benchmarks.
 namespace mcnb::bench {
 
 // Throws Error (kUsage) naming the flag unless the value is in its range.
 void require_within(const char* flag, std::uint64_t value, std::uint64_t low, std::uint64_t high);
 
-// Makes the folder for results, before time is spent on them. Throws Error (kUsage) for no name,
-// (kSystem) where it cannot be made or written to.
+// Makes the folder for results, before the benchmark spends time. Throws Error: kUsage for an empty
+// name, kSystem if the folder cannot be made or written to.
 void make_output_folder(const std::string& folder);
 
 std::string milliseconds(double seconds);                       // "1.234 ms"

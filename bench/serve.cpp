@@ -13,19 +13,23 @@
 #include "bench/load_client.h"
 #include "bench/report.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 #include "mcnb/base/random.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/serve/engine/engine.h"
-#include "mcnb/serve/http/protocol.h"
+#include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/server.h"
+#include "mcnb/serve/store/sqlite_log_store.h"
 
 namespace mcnb::bench {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kLogBytes = std::uint64_t{256} << 20;  // while the log is filled
-constexpr std::size_t kBodies = 2000;  // different requests; their events have names of their own
+constexpr std::uint64_t kLogBytes = std::uint64_t{256}
+                                    << 20;  // the limit of the log while it is filled
+constexpr std::size_t kBodies =
+    2000;  // different request bodies; every request has its own event id
 
 class Folder {
  public:
@@ -68,7 +72,7 @@ std::string post(const std::string& path, const std::string& body) {
                      body.size(), body);
 }
 
-// Decisions, or decisions and rewards in turn, of one model.
+// Makes the requests of one model: decisions, or decisions and rewards in turn.
 class Client {
  public:
   Client(const ServeBenchOptions& options, std::uint64_t users, std::uint64_t actions)
@@ -121,7 +125,7 @@ ServerOptions server_options(const ServeBenchOptions& options, const fs::path& f
   return server;
 }
 
-// The report: what was measured, the figure, and what belongs beside it.
+// Collects the rows of the table and prints each one as soon as it is known.
 class Report {
  public:
   void add(const std::string& what, double per_second, const LoadResult& load,
@@ -135,16 +139,16 @@ class Report {
                load.p99 * 1e3, note);
     std::fflush(stdout);
   }
-  const Table& table() const { return table_; }
+  const TextTable& table() const { return table_; }
 
  private:
-  // "processor" is the time of all threads, the client's too, for each decision.
-  Table table_{{"what", "per second", "p50", "p99", "processor", "note"}};
+  // "processor" is the CPU time of all threads, including the client's, per decision.
+  TextTable table_{{"what", "per second", "p50", "p99", "processor", "note"}};
 };
 
 double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
 
-// Rows of the size of a decision's, `together` in each transaction.
+// Rows per second that SQLite commits, for rows of a decision's size, `together` per transaction.
 double sqlite_alone(const ServeBenchOptions& options, const fs::path& folder,
                     std::size_t together) {
   fs::create_directories(folder);
@@ -155,20 +159,18 @@ double sqlite_alone(const ServeBenchOptions& options, const fs::path& folder,
       model.options(), Dialect::kOwn);
   const RankRequest* one = &request;
   const std::string body = encode_event(model.decide({&one, 1}, 0).front());
-  LogStore store(folder, LogStore::Access::kReadWrite);
-  std::uint64_t place = 0;
+  SqliteLogStore store(folder, SqliteLogStore::Access::kReadWrite);
+  std::uint64_t position = 0;
   const double begin = now_seconds();
   while (now_seconds() - begin < options.seconds / 2) {
     Batch batch;
     for (std::size_t i = 0; i < together; ++i) {
-      batch.rows.push_back({++place, 1, EventKind::kDecision, 0, 1, body});
+      batch.rows.push_back({1, ++position, EventKind::kDecision, 0, 1, body});
     }
-    write_batch(store, batch);
-    if (store.log_pages() > 4096) {
-      store.checkpoint();
-    }
+    store.commit(batch);
+    store.maintain();
   }
-  return static_cast<double>(place) / (now_seconds() - begin);
+  return static_cast<double>(position) / (now_seconds() - begin);
 }
 
 LoadResult livez(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections) {
@@ -195,7 +197,7 @@ LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_
              .next = [&](std::size_t, const std::string& last) { return client.in_turn(last); }});
 }
 
-// What there is without us: the HTTP library, and SQLite.
+// Measures the HTTP library and SQLite without our code.
 void baselines(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
   Server server(server_options(options, folder.path() / "empty", options.groups));
@@ -208,7 +210,7 @@ void baselines(const ServeBenchOptions& options, Report& report) {
              {}, "rows");
 }
 
-// Events that have been written, and in how many transactions.
+// Rows written so far, and the transactions that wrote them.
 struct Commits {
   double rows = 0.0;
   double transactions = 0.0;
@@ -234,7 +236,8 @@ void few_learners(const ServeBenchOptions& options, const std::string& label, Re
   const Folder folder(options.output);
   Server server(server_options(options, folder.path() / "few", options.groups));
   Client client(options, 100'000, options.actions);
-  both(server.port(), options, options.connections, client, 4000);  // learners that know something
+  both(server.port(), options, options.connections, client,
+       4000);  // so that the learners have learned something
   const std::string learners = fmt::format("{} learners, {}", options.groups, label);
   const LoadResult one = ranks(server.port(), options, 1, client);
   report.add(fmt::format("decisions, {}, 1 connection", learners), rate(one), one,
@@ -258,7 +261,7 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
   Server server(server_options(options, folder.path() / "many", 0));
   {
-    // Every user learns once, from rounds of one action: a learner of its own.
+    // Every user learns once, from a round with one action, and so gets its own learner.
     Client warm_up(options, options.users, 1);
     both(server.port(), options, options.connections, warm_up, 2 * options.users);
   }
@@ -282,25 +285,72 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
              fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
 }
 
-// What a service takes of the machine.
+// The memory and disk space of a service.
 struct Footprint {
-  std::size_t memory = 0;  // the most so far
+  std::size_t memory = 0;  // peak so far
   std::uint64_t disk = 0;
 };
 
 Footprint footprint(const fs::path& folder) {
   Footprint now{.memory = peak_memory()};
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    std::error_code gone;  // others may be erasing
+    std::error_code gone;  // the service may delete files meanwhile
     const std::uint64_t size = entry.is_regular_file(gone) ? entry.file_size(gone) : 0;
     now.disk += gone ? 0 : size;
   }
   return now;
 }
 
-// Fills a log by the engine itself, and ends without a word. In a process of its own. Writes the
-// footprint to `report`, a pipe, after half of the events and at the end.
-[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder, int report) {
+// Runs the tasks and waits for all of them. Ends the process if the engine refuses one.
+void run_tasks(Engine& engine, const std::vector<Task>& tasks) {
+  std::atomic<std::size_t> left{tasks.size()};
+  std::promise<void> all;
+  for (const Task& task : tasks) {
+    base_of(task).done = [&] {
+      if (left.fetch_sub(1) == 1) {
+        all.set_value();
+      }
+    };
+  }
+  for (const Task& task : tasks) {
+    if (!engine.submit(task)) {
+      ::_exit(1);
+    }
+  }
+  all.get_future().wait();
+}
+
+// One decision and its reward for each request; `first` numbers the first event and user.
+void decide_and_reward(Engine& engine, const std::vector<RankRequest>& requests,
+                       std::uint64_t first) {
+  std::vector<Task> ranks;
+  std::vector<Task> rewards;
+  for (std::uint64_t i = 0; i < requests.size(); ++i) {
+    auto rank = std::make_shared<RankTask>();
+    rank->model = "bench";
+    rank->request = requests[i];
+    rank->request.event_id = fmt::format("event-{}", first + i);
+    rank->request.user_id = fmt::format("user-{}", first + i);
+    ranks.push_back(rank);
+    auto reward = std::make_shared<RewardTask>();
+    reward->model = "bench";
+    reward->reward = {rank->request.event_id, "", 0, static_cast<float>(i % 2)};
+    rewards.push_back(reward);
+  }
+  run_tasks(engine, ranks);
+  run_tasks(engine, rewards);
+}
+
+void tell_footprint(const fs::path& folder, int pipe) {
+  const Footprint now = footprint(folder);
+  if (::write(pipe, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) {
+    ::_exit(1);
+  }
+}
+
+// Fills a log through the engine, then ends the process at once, without stopping the engine.
+// Writes the footprint to `pipe` after half of the events and at the end. Runs in its own process.
+[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder, int pipe) {
   SteadyClock clock;
   Metrics metrics;
   Engine engine({.folder = folder,
@@ -308,62 +358,24 @@ Footprint footprint(const fs::path& folder) {
                  .log_bytes = kLogBytes},
                 clock, metrics);
   const ModelOptions model = model_options(options, options.groups);
-  const auto run = [&](std::vector<std::shared_ptr<Task>> tasks) {
-    std::atomic<std::size_t> left{tasks.size()};
-    std::promise<void> all;
-    for (const std::shared_ptr<Task>& task : tasks) {
-      task->done = [&] {
-        if (left.fetch_sub(1) == 1) {
-          all.set_value();
-        }
-      };
-    }
-    for (const std::shared_ptr<Task>& task : tasks) {
-      if (!engine.submit(task)) {
-        ::_exit(1);
-      }
-    }
-    all.get_future().wait();
-  };
   auto create = std::make_shared<ControlTask>();
-  create->work = [&](ModelHost& host, LogStore&, std::int64_t) { host.create("bench", model); };
-  run({create});
+  create->work = [&](ModelHost& host, Storage&, std::int64_t) { host.create("bench", model); };
+  run_tasks(engine, {create});
   std::vector<RankRequest> requests;
   for (std::uint64_t i = 0; i < 256; ++i) {
     requests.push_back(read_rank(fmt::format(R"({{"userId":"u","actions":[{}]}})",
                                              actions_text(options, i, options.actions)),
                                  model, Dialect::kOwn));
   }
-  const auto tell = [&] {
-    const Footprint now = footprint(folder);
-    if (::write(report, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) {
-      ::_exit(1);
-    }
-  };
   bool told = false;
   for (std::uint64_t done = 0; done < options.restart_events; done += 2 * requests.size()) {
     if (!told && 2 * done >= options.restart_events) {
-      tell();
+      tell_footprint(folder, pipe);
       told = true;
     }
-    std::vector<std::shared_ptr<Task>> ranks;
-    std::vector<std::shared_ptr<Task>> rewards;
-    for (std::uint64_t i = 0; i < requests.size(); ++i) {
-      auto rank = std::make_shared<RankTask>();
-      rank->model = "bench";
-      rank->request = requests[i];
-      rank->request.event_id = fmt::format("event-{}", done + i);
-      rank->request.user_id = fmt::format("user-{}", done + i);
-      ranks.push_back(rank);
-      auto reward = std::make_shared<RewardTask>();
-      reward->model = "bench";
-      reward->reward = {rank->request.event_id, "", 0, static_cast<float>(i % 2)};
-      rewards.push_back(reward);
-    }
-    run(std::move(ranks));
-    run(std::move(rewards));
+    decide_and_reward(engine, requests, done);
   }
-  tell();
+  tell_footprint(folder, pipe);
   ::_exit(0);
 }
 
@@ -422,7 +434,7 @@ void bench_serve(const ServeBenchOptions& options) {
   make_output_folder(options.output);
   Report report;
   if (options.restart_events > 0) {
-    restart(options, report);  // first: it forks, while there are no threads
+    restart(options, report);  // first, because it forks, which is safe only without threads
   }
   baselines(options, report);
   ServeBenchOptions one_step = options;
@@ -433,7 +445,7 @@ void bench_serve(const ServeBenchOptions& options) {
     many_learners(options, report);
   }
   fmt::print("\n{}", report.table().aligned());
-  write_text_file(fs::path(options.output) / "bench-serve.csv", report.table().csv());
+  write_file(fs::path(options.output) / "bench-serve.csv", report.table().csv());
 }
 
 }  // namespace mcnb::bench

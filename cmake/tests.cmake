@@ -5,6 +5,21 @@ find_package(GTest REQUIRED)
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
 list(FILTER test_sources EXCLUDE REGEX "/tests/install/")
 
+# MCNB_THREADED_TESTS_ONLY keeps the test files that start threads or the program. The preset tsan
+# sets it: the thread sanitizer finds nothing in code that runs on one thread.
+if(MCNB_THREADED_TESTS_ONLY)
+  set(threads "ThreadPool [a-z_]+[({]([^1]|1[^)}])|std::(jthread|thread|async)|--threads|--jobs")
+  foreach(source ${test_sources})
+    file(READ ${source} text)
+    if(NOT text MATCHES "${threads}|Serving |Running |Program ")
+      list(REMOVE_ITEM test_sources ${source})
+    endif()
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${test_sources})
+endif()
+
+list(APPEND test_sources ${PROJECT_SOURCE_DIR}/tests/serve/store/memory_storage.cpp)
+
 get_property(layers GLOBAL PROPERTY MCNB_LAYERS)
 list(TRANSFORM layers PREPEND "mcnb_")
 
@@ -18,16 +33,22 @@ endforeach()
 
 add_executable(mcnb_tests ${PROJECT_SOURCE_DIR}/tests/main.cpp ${test_sources} ${fuzz_sources})
 target_link_libraries(mcnb_tests PRIVATE
-  ${layers} mcnb_serve mcnb_bench GTest::gtest mcnb_options)
+  ${layers} mcnb_serve mcnb_bench GTest::gtest mcnb_options
+  # what the tests make data files with, read answers with, and check checksums with
+  ZLIB::ZLIB PNG::PNG LibArchive::LibArchive nlohmann_json::nlohmann_json mcnb_xxhash)
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   MCNB_BINARY="$<TARGET_FILE:mcnb>")
 target_precompile_headers(mcnb_tests PRIVATE
   <gtest/gtest.h> <fmt/core.h> <Eigen/Dense> <algorithm> <filesystem> <functional> <map> <memory>
   <span> <string> <vector>)
-# Eight files are compiled as one: templates are then made once for all of them. Every file has its
-# own namespace, mcnb::NAME_test.
-set_target_properties(mcnb_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# Several files are compiled as one, so that headers and templates are compiled once for all of them.
+# Every file has its own namespace, mcnb::NAME_test.
+set(batch 8)
+if(MCNB_BATCH)
+  set(batch 24)
+endif()
+set_target_properties(mcnb_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
 # What is tested is compiled as the preset says; the tests themselves need no more than this.
 if(NOT MCNB_SANITIZE)
   target_compile_options(mcnb_tests PRIVATE -O1 -g0)
@@ -44,7 +65,7 @@ if(MCNB_SANITIZE)
   target_link_libraries(mcnb_tests PRIVATE mcnb_test_options)
 endif()
 add_dependencies(mcnb_tests mcnb)
-# A process for each test, but for the sanitizers, which take long to start: there 32 share them.
+# One process per test; but the sanitizers take long to start, so there 32 processes share the tests.
 if(MCNB_SANITIZE)
   foreach(part RANGE 31)
     add_test(NAME tests_${part} COMMAND mcnb_tests)
@@ -55,18 +76,47 @@ else()
   gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
 endif()
 
-# Tests whose results depend on the instruction set run again as on machines with fewer of them, so
-# that no test relies on the developer's processor. (./test --simd avx2 runs everything that way.)
-foreach(best avx2 sse4 plain)
-  add_test(NAME limited_to_${best} COMMAND mcnb_tests
-    --gtest_filter=Kernels*:Gradient*:Network*:Ridge*:Symmetric*:Training*:Adaptation*:Cli*:Run.*)
+# Adds tests/bandit/template_policy.cpp as CONTRIBUTING.md says, with its line in policies.cpp, and
+# holds it to the contract of all policies.
+if(NOT MCNB_SANITIZE)
+  set(policies ${PROJECT_SOURCE_DIR}/mcnb/bandit/policies.cpp)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${policies})
+  file(READ ${policies} registry)
+  string(REPLACE "POLICY(sclub)" "POLICY(sclub) POLICY(template)" registry "${registry}")
+  file(CONFIGURE OUTPUT policies_with_template.cpp CONTENT "${registry}" @ONLY)
+  add_executable(mcnb_template_policy EXCLUDE_FROM_ALL
+    ${PROJECT_BINARY_DIR}/policies_with_template.cpp
+    ${PROJECT_SOURCE_DIR}/tests/bandit/template_policy.cpp
+    ${PROJECT_SOURCE_DIR}/tests/bandit/policies_test.cpp
+    ${PROJECT_SOURCE_DIR}/tests/main.cpp)
+  target_link_libraries(mcnb_template_policy PRIVATE mcnb_bandit GTest::gtest mcnb_options)
+  add_dependencies(mcnb_tests mcnb_template_policy)
+  add_test(NAME template_policy COMMAND mcnb_template_policy --gtest_filter=Policies.*)
+  set_property(TEST template_policy PROPERTY ENVIRONMENT MCNB_TEST_POLICY=template)
+endif()
+
+# Tests whose results depend on the instruction set run again with the better sets hidden, so that no
+# test relies on the developer's processor. (./test --simd avx2 runs everything that way.) The
+# sanitizers compile fewer sets (mcnb/numeric/instruction_sets.h) and repeat only tests of kernels.
+set(simd_limits avx2 sse4 plain)
+set(simd_tests Kernels*:Gradient*:Network*:Ridge*:Symmetric*:Training*:Adaptation*)
+if(MCNB_SANITIZE STREQUAL "thread")
+  set(simd_limits "")
+elseif(MCNB_SANITIZE)
+  set(simd_limits avx2 plain)
+else()
+  string(APPEND simd_tests ":Cli*:Run.*")
+endif()
+foreach(best ${simd_limits})
+  add_test(NAME limited_to_${best} COMMAND mcnb_tests --gtest_filter=${simd_tests})
   set_property(TEST limited_to_${best} PROPERTY ENVIRONMENT MCNB_SIMD_LIMIT=${best})
 endforeach()
 
-# Installs this build into a fresh folder and builds an outside project against it.
+# Installs this build into a fresh folder; builds an outside project and examples/cpp against it.
 if(NOT MCNB_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_COMMAND}
     -D source_dir=${PROJECT_SOURCE_DIR}/tests/install
+    -D examples_dir=${PROJECT_SOURCE_DIR}/examples/cpp
     -D build_dir=${PROJECT_BINARY_DIR}
     -D work_dir=${PROJECT_BINARY_DIR}/install_test
     -D compiler=${CMAKE_CXX_COMPILER}
@@ -77,13 +127,16 @@ if(NOT MCNB_SANITIZE)
     -D work_dir=${PROJECT_BINARY_DIR}/package_test
     -D version=${PROJECT_VERSION}
     -P ${PROJECT_SOURCE_DIR}/tests/install/package_test.cmake)
+  set_property(TEST install package PROPERTY COST 100)
 endif()
 
-# The package with its module, beside the program, by the Python that it was built for.
+# The package with its module, beside the program, by the Python that it was built for. Long tests
+# have a COST: ctest starts them first, so that none of them runs alone at the end.
 if(TARGET mcnb_python)
   add_test(NAME python COMMAND ${Python_EXECUTABLE} -m pytest --quiet -p no:cacheprovider
     ${PROJECT_SOURCE_DIR}/python/tests)
   set_property(TEST python PROPERTY ENVIRONMENT
     PYTHONPATH=${MCNB_PYTHON_DIR} PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=agg
     MCNB_BINARY=$<TARGET_FILE:mcnb> MCNB_BUILD_DIR=${PROJECT_BINARY_DIR})
+  set_property(TEST python PROPERTY COST 200)
 endif()

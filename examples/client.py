@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A loop of rank and reward against `mcnb serve`, with users who like different things.
+"""Asks `mcnb serve` for decisions and sends rewards, for simulated users with different tastes.
 
-Start the service (mcnb serve), then this. It needs nothing but Python.
+Start the service (mcnb serve) first. This program needs only Python's standard library.
 """
 
 import argparse
@@ -21,12 +21,12 @@ DISHES = {
 
 def call(url, body):
     request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)
 
 
 def likes(user, dish):
-    """Even users like warm salty dishes, odd ones cold sweet ones."""
+    """Users with even numbers like warm salty dishes, the others like cold sweet ones."""
     features = DISHES[dish]
     if user % 2 == 0:
         return features["taste"] == "salty" and features["warm"]
@@ -52,7 +52,7 @@ def main():
         liked.append(reward)
         if (i + 1) % 100 == 0:
             share = 100 * sum(liked[-100:]) // 100
-            print(f"{i + 1} decisions; of the last hundred, liked {share} %", flush=True)
+            print(f"{i + 1} decisions; users liked {share} % of the last hundred", flush=True)
 
 
 if __name__ == "__main__":

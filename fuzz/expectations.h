@@ -17,7 +17,7 @@
 
 namespace mcnb {
 
-// What holds of everything a reader returns, whatever it was given.
+// Checks what must be true of everything that a reader returns, whatever its input was.
 inline void expect_sound(const Ratings& ratings) {
   check(ratings.users.size() == ratings.size() && ratings.items.size() == ratings.size(),
         "the columns have one length");
@@ -53,8 +53,8 @@ inline ThreadPool& fuzz_threads() {
   return threads;
 }
 
-// A parent for folders of files that are written again for every input: in memory where the system
-// has such a place, because disks are slow.
+// The parent of folders with files that every input rewrites. It is in memory if the system has
+// such a folder, because disks are slow.
 inline std::filesystem::path quick_folder() {
   const std::filesystem::path in_memory = "/dev/shm";
   std::error_code ignored;
@@ -62,7 +62,7 @@ inline std::filesystem::path quick_folder() {
                                                            : std::filesystem::temp_directory_path();
 }
 
-// Reads, and takes a refusal of the input for an answer.
+// Reads the input. An Error that refuses the input is a valid outcome.
 template <class Read>
 void read_or_refuse(Read&& read) {
   try {

@@ -1,7 +1,7 @@
 #include "fuzz/expectations.h"
 #include "mcnb/data/formats/samples_readers.h"
 
-// Once with the labels in the last column, once as its own labels.
+// Reads the input twice: with the labels in the last column, and as its own labels.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mcnb;
   const Input input = fuzz_input({data, size});

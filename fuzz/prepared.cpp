@@ -35,7 +35,7 @@ void expect_sound(const RecommendationData& data) {
   check(!describe(data).empty(), "it can be described");
 }
 
-// Four members and three items: each member likes one item, and another one not.
+// Four members and three items: each member likes one item and dislikes another.
 RecommendationData small_data() {
   constexpr std::uint32_t kItems = 3;
   RecommendationData data;
@@ -69,8 +69,8 @@ void expect_sound(const UserPool& pool, const RecommendationData& data) {
 }  // namespace
 }  // namespace mcnb
 
-// The first byte says which kind of prepared data the others are. They are put into a file whose
-// checksums are right, so that what is behind those is reached.
+// The first byte selects the kind of prepared data; the other bytes are the data. They are put into
+// a file with valid checksums, so that the fuzzer gets past the check of the checksums.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mcnb;
   static const TemporaryFolder folder(quick_folder());

@@ -1,5 +1,5 @@
-// Rows of the log: what is decoded can be encoded again to the same bytes, and applied to a model
-// or refused by it; everything else is refused as damaged.
+// Rows of the log. A row that can be decoded gives the same bytes when encoded again, and a model
+// applies or refuses it. All other rows are refused as damaged.
 
 #include <cstdint>
 #include <string_view>

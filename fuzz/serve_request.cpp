@@ -1,13 +1,14 @@
-// Bodies and paths of requests: what is understood is sound, everything else is refused with a
-// status, a code and words.
+// Bodies and paths of requests. A request that is accepted must be valid; all others are refused
+// with a status, a code and a message.
 
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "mcnb/base/check.h"
-#include "mcnb/serve/http/api.h"
-#include "mcnb/serve/http/protocol.h"
+#include "mcnb/serve/http/request_json.h"
+#include "mcnb/serve/http/response_json.h"
+#include "mcnb/serve/http/routes.h"
 
 namespace {
 
@@ -18,9 +19,9 @@ void read_or_refuse(Read read) {
   try {
     read();
   } catch (const RequestRefused& refused) {
-    check(refused.error().status >= 400 && refused.error().status < 500,
-          "it is the caller's fault");
-    check(!refused.error().code.empty() && !refused.error().message.empty(), "a refusal says why");
+    const int status = refused.error().status();
+    check(status >= 400 && status < 500, "the status says that the request is wrong");
+    check(!refused.error().message.empty(), "a refusal says why");
     check(write_error(refused.error()).front() == '{', "a refusal is JSON");
   }
 }
@@ -54,6 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_or_refuse([&] { read_model(body); });
   read_or_refuse([&] { read_settings(body); });
   read_or_refuse([&] { read_nothing(body); });
-  read_or_refuse([&] { find_target("POST", std::string(body)); });
+  read_or_refuse([&] { read_backup_name(body); });
+  read_or_refuse([&] { find_endpoint("POST", std::string(body)); });
   return 0;
 }

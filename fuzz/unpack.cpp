@@ -3,8 +3,8 @@
 #include "fuzz/expectations.h"
 #include "tests/temporary_folder.h"
 
-// An archive as it comes from the net: both members come out of it, or it is refused; nothing half
-// written stays.
+// An archive as it is downloaded. Either both members are extracted or the archive is refused; no
+// partly written file remains.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace mcnb;
   static const TemporaryFolder folder(quick_folder());

@@ -1,5 +1,5 @@
 # Shared by ./run and ./test; sourced, with $root set to the repository.
-# Everything here reports on standard error: standard output belongs to the job.
+# All messages go to standard error, because standard output belongs to the job.
 
 say() { printf '== %s\n' "$*" >&2; }
 
@@ -8,7 +8,7 @@ die() {
   exit 1
 }
 
-# packages_in SECTION: the names listed in that section of ./packages.
+# packages_in SECTION: prints the names listed in that section of ./packages.
 packages_in() {
   awk -v wanted="$1:" '
     { sub(/#.*/, "") }
@@ -16,11 +16,11 @@ packages_in() {
     inside && NF { print $1 }' "$root/packages"
 }
 
-# missing_packages SECTION: those of the section that are not installed.
+# missing_packages SECTION: prints the packages of the section that are not installed.
 missing_packages() {
   local names
   names=$(packages_in "$1")
-  # dpkg-query fails when it does not know one of the names; that one is simply missing.
+  # dpkg-query fails if it does not know a name; such a package counts as missing.
   { dpkg-query -W -f '${db:Status-Status} ${Package}\n' $names 2>/dev/null || true; } |
     awk -v names="$names" '
       $1 == "installed" { have[$2] = 1 }
@@ -30,7 +30,7 @@ missing_packages() {
       }'
 }
 
-# install_packages SECTION WHY: installs what is missing; returns 1, having said why, if it cannot.
+# install_packages SECTION WHY: installs missing packages. If it cannot, it says why and returns 1.
 install_packages() {
   local missing as_root=()
   if ! command -v dpkg-query >/dev/null; then
@@ -58,7 +58,7 @@ install_packages() {
   fi
 }
 
-# build PRESET [TARGET]: configures where needed, then builds the target, or everything. The stamp
+# build PRESET [TARGET]: configures if needed, then builds the target, or everything. The stamp
 # names the folder that was configured, so that a copied tree or changed presets are configured
 # afresh; ninja sees all other changes.
 build() {

@@ -81,7 +81,7 @@ std::vector<Bytes> seeds_of(const std::string& target) {
   return seeds;
 }
 
-// Memory of its own size for each, so that the address sanitizer sees what is read beyond it.
+// Copies the bytes to a buffer of exact size, so that the address sanitizer sees reads beyond it.
 void run(const NamedTarget& target, const Bytes& bytes) {
   const Bytes exact(bytes.begin(), bytes.end());
   EXPECT_EQ(target.run(exact.data(), exact.size()), 0);
@@ -108,7 +108,7 @@ TEST_P(Fuzz, ShortenedSeedsAreReadOrRefused) {
   }
 }
 
-// One to four bytes change: to anything, by one bit, or to a byte that means something.
+// Changes one to four bytes: to any value, by one bit, or to a byte with a meaning in some format.
 TEST_P(Fuzz, DamagedSeedsAreReadOrRefused) {
   constexpr std::uint64_t kChanges = mcnb::kThreadSanitized ? 60 : 600;
   constexpr std::array<std::uint8_t, 8> kSpecial = {0x00, 0xff, 0x7f, 0x80, '\n', ',', '"', '-'};

@@ -58,7 +58,7 @@ constexpr std::array<std::string_view, 3> kLayersThatPrint = {"serve", "bench", 
 constexpr std::array<std::string_view, 5> kIncludeRoots = {"mcnb/", "bench/", "tests/", "fuzz/",
                                                            "python/"};
 
-// Written with a bar inside, lest this file break its own rules: whole() takes the bar out.
+// Tokens are written with a bar inside, so that this file obeys its own rules; whole() removes it.
 std::vector<std::string> whole(std::vector<std::string> barred) {
   for (std::string& token : barred) std::erase(token, '|');
   return barred;
@@ -74,7 +74,7 @@ const std::vector<std::string> kForbiddenInLibraries =
     whole({"std::co|ut", "std::ce|rr", "std::cl|og", "fmt::pr|int", "print|f(", "fprint|f(",
            "pu|ts(", "fpu|ts(", "std::ex|it", "ex|it(", "get|env", "secure_get|env"});
 
-// Where the message of a failed check is written, just before the abort.
+// The file that writes the message of a failed check, just before the abort.
 constexpr std::string_view kLastWords = "mcnb/base/check.cpp";
 
 template <typename Range>
@@ -260,7 +260,7 @@ Findings check_source(const Source& source) {
   return findings;
 }
 
-// "path:line: message" for each finding, one per line; empty when there is none.
+// "path:line: message" for each finding, one per line; empty if there are no findings.
 std::string report(const Source& source) {
   std::string text;
   for (const Finding& finding : check_source(source)) {
@@ -287,7 +287,7 @@ std::vector<Source> sources_of_the_project() {
   return sources;
 }
 
-// Expects the one bad line of an otherwise good file to be found, with its place.
+// Expects the checkers to find the one bad line of an otherwise good file and to name its location.
 void expect_found(const std::string& path, const std::string& line, const std::string& message) {
   const std::string text = report({path, "#pragma once\n" + line + "\n"});
   EXPECT_NE(text.find(path + ":2: "), std::string::npos) << line << "\n" << text;
@@ -345,7 +345,7 @@ TEST(Style, ALayerMayUseOnlyWhatTheGraphSays) {
   EXPECT_TRUE(may_use("cli", "base"));
 }
 
-// The graph above is the one that CMake builds.
+// The graph above must equal the one that CMake builds.
 TEST(Style, TheGraphOfLayersIsThatOfCMake) {
   std::ifstream file(fs::path(MCNB_SOURCE_DIR) / "CMakeLists.txt");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -441,9 +441,9 @@ TEST(Style, RandomNumbersComeFromOurGenerator) {
 TEST(Style, LibrariesDoNotPrintOrExit) {
   for (const std::string& token : kForbiddenInLibraries) {
     const std::string line = "  " + token + ";";
-    for (const std::string_view layer : kLayers) {
-      const std::string path = file_in(layer, "a.cpp");
-      if (contains(kLayersThatPrint, layer)) {
+    for (const Layer& layer : kLayers) {
+      const std::string path = file_in(layer.name, "a.cpp");
+      if (contains(kLayersThatPrint, layer.name)) {
         expect_fine(path, line);
       } else {
         expect_found(path, line, "a library does not print");

@@ -13,7 +13,7 @@
 
 namespace mcnb {
 
-// A folder of its own for one test, empty at first, removed with all it holds at the end.
+// An empty folder for one test. The destructor removes it with its contents.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(

@@ -18,30 +18,30 @@ void Histories::add_users(std::size_t count) {
 EventId Histories::store(const Sample& sample) {
   const std::span<const float> features = sample.features.values;
   if (features.size() > stride_) {
-    // A wider block than any so far: all events move apart.
-    std::vector<float> wider(places_.size() * features.size());
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      std::copy_n(values_.data() + i * stride_, places_[i].count,
+    // The block is wider than any so far: every slot gets more room.
+    std::vector<float> wider(slots_.size() * features.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      std::copy_n(values_.data() + i * stride_, slots_[i].count,
                   wider.data() + i * features.size());
     }
     values_ = std::move(wider);
     stride_ = features.size();
   }
-  std::size_t place = places_.size();
+  std::size_t slot = slots_.size();
   if (!free_.empty()) {
-    place = free_.back();
+    slot = free_.back();
     free_.pop_back();
   } else {
-    if (place >= 0xffffffffU) {
+    if (slot >= 0xffffffffU) {
       throw Error(ErrorKind::kLimit, "histories: no more than 2^32 - 1 events can be held");
     }
-    places_.emplace_back();
+    slots_.emplace_back();
     values_.resize(values_.size() + stride_);
   }
-  std::ranges::copy(features, values_.begin() + static_cast<std::ptrdiff_t>(place * stride_));
-  places_[place] = {sample.features.offset, static_cast<std::uint32_t>(features.size()),
-                    sample.reward, 0};
-  return EventId{static_cast<std::uint32_t>(place)};
+  std::ranges::copy(features, values_.begin() + static_cast<std::ptrdiff_t>(slot * stride_));
+  slots_[slot] = {sample.features.offset, static_cast<std::uint32_t>(features.size()),
+                  sample.reward, 0};
+  return EventId{static_cast<std::uint32_t>(slot)};
 }
 
 void Histories::join(UserId user, std::uint32_t event) {
@@ -49,13 +49,13 @@ void Histories::join(UserId user, std::uint32_t event) {
   if (limit_ > 0) {
     const std::uint64_t before = joined_[index(user)]++;
     if (before >= limit_) {
-      const std::uint64_t place =
+      const std::uint64_t position =
           Rng(seed_, Stream::kReservoir, before, static_cast<std::uint32_t>(user))
               .below(before + 1);
-      if (place < limit_) {
-        release(history[static_cast<std::size_t>(place)]);
-        history[static_cast<std::size_t>(place)] = event;
-        ++places_[event].holders;
+      if (position < limit_) {
+        release(history[static_cast<std::size_t>(position)]);
+        history[static_cast<std::size_t>(position)] = event;
+        ++slots_[event].holders;
       }
       return;
     }
@@ -64,14 +64,14 @@ void Histories::join(UserId user, std::uint32_t event) {
     history.reserve(history.size() + std::max<std::size_t>(history.size() / 2, 1));
   }
   history.push_back(event);
-  ++places_[event].holders;
+  ++slots_[event].holders;
 }
 
 void Histories::release(std::uint32_t event) {
-  if (--places_[event].holders == 0) {
-    // Nothing of it stays: it may be about somebody who is forgotten later.
+  if (--slots_[event].holders == 0) {
+    // The values are erased: they may be about a user who asks to be forgotten.
     std::fill_n(values_.begin() + static_cast<std::ptrdiff_t>(event * stride_), stride_, 0.0F);
-    places_[event] = {};
+    slots_[event] = {};
     free_.push_back(event);
   }
 }
@@ -88,7 +88,7 @@ void Histories::forget(UserId user) {
 
 EventId Histories::add(std::span<const UserId> users, const Sample& sample) {
   const auto event = static_cast<std::uint32_t>(store(sample));
-  ++places_[event].holders;  // keeps it while the reservoirs decide
+  ++slots_[event].holders;  // so that no reservoir releases it before all have decided
   for (const UserId user : users) {
     join(user, event);
   }
@@ -107,8 +107,8 @@ std::vector<Sample> Histories::samples_of(UserId user) const {
 
 std::vector<Sample> Histories::all_samples() const {
   std::vector<Sample> samples;
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].count > 0) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].count > 0) {
       samples.push_back(sample(EventId{static_cast<std::uint32_t>(i)}));
     }
   }
@@ -118,7 +118,7 @@ std::vector<Sample> Histories::all_samples() const {
 std::size_t Histories::memory_bytes() const {
   std::size_t bytes = references_.capacity() * sizeof references_[0] +
                       joined_.capacity() * sizeof joined_[0] +
-                      places_.capacity() * sizeof places_[0] +
+                      slots_.capacity() * sizeof slots_[0] +
                       values_.capacity() * sizeof values_[0] + free_.capacity() * sizeof free_[0];
   for (const auto& history : references_) {
     bytes += history.capacity() * sizeof history[0];
@@ -128,7 +128,7 @@ std::size_t Histories::memory_bytes() const {
 
 void Histories::save(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(stride_));
-  writer.write_all(places_);
+  writer.write_all(slots_);
   writer.write_all(values_);
   writer.write_all(free_);
   writer.write_all(joined_);
@@ -141,25 +141,25 @@ void Histories::save(StateWriter& writer) const {
 void Histories::load(StateReader& reader, const NetworkShape& shape) {
   constexpr std::uint64_t kMost = 0xffffffffU;
   stride_ = static_cast<std::size_t>(reader.read<std::uint64_t>());
-  places_ = reader.read_all<Place>(kMost);
+  slots_ = reader.read_all<Slot>(kMost);
   if (stride_ > shape.inputs) {
     reader.fail("an event has more features than the networks have inputs");
   }
-  values_ = reader.read_all<float>(places_.size() * stride_);
-  free_ = reader.read_all<std::uint32_t>(places_.size());
+  values_ = reader.read_all<float>(slots_.size() * stride_);
+  free_ = reader.read_all<std::uint32_t>(slots_.size());
   joined_ = reader.read_all<std::uint64_t>(kMost);
   const auto users = reader.read<std::uint64_t>();
-  if (users > kMost || values_.size() != places_.size() * stride_ ||
+  if (users > kMost || values_.size() != slots_.size() * stride_ ||
       joined_.size() != (limit_ > 0 ? users : 0)) {
     reader.fail("the histories do not fit together");
   }
   references_.clear();
-  std::vector<std::uint32_t> holders(places_.size());
+  std::vector<std::uint32_t> holders(slots_.size());
   for (std::uint64_t user = 0; user < users; ++user) {
     references_.push_back(reader.read_all<std::uint32_t>(kMost));
     for (const std::uint32_t event : references_.back()) {
-      if (event >= places_.size() || places_[event].count == 0) {
-        reader.fail("a history refers to an event that is not there");
+      if (event >= slots_.size() || slots_[event].count == 0) {
+        reader.fail("a history refers to an event that does not exist");
       }
       ++holders[event];
     }
@@ -168,19 +168,19 @@ void Histories::load(StateReader& reader, const NetworkShape& shape) {
       reader.fail("a bounded history is not as long as what joined it");
     }
   }
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const Place& place = places_[i];
-    const bool fits = place.count <= stride_ && place.offset <= shape.inputs - place.count;
-    if (!fits || place.holders != holders[i] || !std::isfinite(place.reward)) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    const bool fits = slot.count <= stride_ && slot.offset <= shape.inputs - slot.count;
+    if (!fits || slot.holders != holders[i] || !std::isfinite(slot.reward)) {
       reader.fail("an event is not one that could have been stored");
     }
   }
-  std::vector<bool> is_free(places_.size());
-  for (const std::uint32_t place : free_) {
-    if (place >= places_.size() || places_[place].count != 0 || is_free[place]) {
-      reader.fail("the list of free places does not fit the events");
+  std::vector<bool> is_free(slots_.size());
+  for (const std::uint32_t slot : free_) {
+    if (slot >= slots_.size() || slots_[slot].count != 0 || is_free[slot]) {
+      reader.fail("the list of free slots does not fit the events");
     }
-    is_free[place] = true;
+    is_free[slot] = true;
   }
   if (std::ranges::any_of(values_, [](float value) { return !std::isfinite(value); })) {
     reader.fail("an event has features that are not finite");

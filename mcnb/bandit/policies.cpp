@@ -3,40 +3,49 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <utility>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
+#include "mcnb/base/option_codec.h"
+
+// Every policy, in the order of names. To add one, define NAME_policy() in a file of its own and
+// add POLICY(NAME) here.
+#define MCNB_EVERY_POLICY \
+  POLICY(club)            \
+  POLICY(cofiba)          \
+  POLICY(epsilon_greedy)  \
+  POLICY(kernelucb)       \
+  POLICY(linucb)          \
+  POLICY(locb)            \
+  POLICY(mcnb)            \
+  POLICY(neuau)           \
+  POLICY(neural_linear)   \
+  POLICY(neuralts)        \
+  POLICY(neuucb_ind)      \
+  POLICY(neuucb_one)      \
+  POLICY(random)          \
+  POLICY(sclub)
 
 namespace mcnb {
+
+#define POLICY(name) PolicyKind name##_policy();
+MCNB_EVERY_POLICY
+#undef POLICY
+
 namespace {
 
-// In the order of their names.
-// clang-format off
-const std::array kPolicies{
-    club_policy(),
-    cofiba_policy(),
-    epsilon_greedy_policy(),
-    kernelucb_policy(),
-    linucb_policy(),
-    locb_policy(),
-    mcnb_policy(),
-    neuau_policy(),
-    neural_linear_policy(),
-    neuralts_policy(),
-    neuucb_ind_policy(),
-    neuucb_one_policy(),
-    random_policy(),
-    sclub_policy(),
-};
-// clang-format on
+const std::vector<PolicyKind>& every_policy() {
+#define POLICY(name) name##_policy(),
+  static const std::vector<PolicyKind> kAll{MCNB_EVERY_POLICY};
+#undef POLICY
+  return kAll;
+}
 
-const StateHeader kPolicyFile{.kind = "policy", .version = 1};
-constexpr std::uint64_t kLongestText = 1 << 16;
-constexpr std::uint64_t kMostOptions = 1 << 12;
+const StateHeader kPolicyFile{.kind = "policy", .version = 2};
+constexpr const char* kUserFeatures = "what users look like";
 
 [[noreturn]] void refuse_text(const std::string& text, const std::string& why) {
   throw Error(
@@ -44,40 +53,18 @@ constexpr std::uint64_t kMostOptions = 1 << 12;
       fmt::format("policy \"{}\": {}; expected name or name:option=value:option=value", text, why));
 }
 
-const PolicyKind& find_kind(const std::string& name) {
-  std::string known;
-  for (const PolicyKind& kind : kPolicies) {
-    if (kind.name == name) {
-      return kind;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  throw Error(ErrorKind::kUsage, fmt::format("policy \"{}\": expected one of {}", name, known));
-}
+std::string context_of(const PolicyKind& kind) { return fmt::format("policy {}", kind.name); }
 
-// Runs `action`; an error of it comes back with the policy's name in front.
-template <class Action>
-auto naming(const PolicyKind& kind, Action action) {
-  try {
-    return action();
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("policy {}: {}", kind.name, error.what()));
-  }
-}
-
-// Tells other features of the users apart (FNV-1a over their bits).
+// A checksum of the users' features.
 std::string checksum_text(std::span<const float> values) {
-  std::uint64_t sum = 0xcbf29ce484222325ULL;
-  for (const float value : values) {
-    sum = (sum ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3ULL;
-  }
-  return fmt::format("{:016x}", sum);
+  return fmt::format(
+      "{:016x}", hash_bytes({reinterpret_cast<const char*>(values.data()), values.size_bytes()}));
 }
 
-// All that a saved state depends on, by name: what a load has to agree with. Options count with the
-// values they have, however they got them.
-std::map<std::string, std::string> identity(const PolicySpec& spec, const PolicySetup& setup) {
-  std::map<std::string, std::string> all;
+// Everything that a saved state depends on, by name. A load must agree with all of it. Options have
+// their resolved values, whether they were given or not.
+OptionValues identity(const PolicySpec& spec, const PolicySetup& setup) {
+  OptionValues all;
   for (const auto& [name, value] : resolved_options(spec)) {
     all["option " + name] = value;
   }
@@ -85,29 +72,15 @@ std::map<std::string, std::string> identity(const PolicySpec& spec, const Policy
   all["inputs"] = std::to_string(setup.inputs);
   all["users at the start"] = std::to_string(setup.users);
   all["features of a user"] = std::to_string(setup.user_feature_count);
-  all["what users look like"] = checksum_text(setup.user_features);
+  all[kUserFeatures] = checksum_text(setup.user_features);
   all["features of a block"] = std::to_string(setup.block_length);
   all["seed"] = std::to_string(setup.seed);
   return all;
 }
 
-std::map<std::string, std::string> read_identity(StateReader& reader) {
-  const auto count = reader.read<std::uint64_t>();
-  if (count > kMostOptions) {
-    reader.fail("a policy has more options than it can have");
-  }
-  std::map<std::string, std::string> all;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::string name = reader.read_string(kLongestText);
-    all[std::move(name)] = reader.read_string(kLongestText);
-  }
-  return all;
-}
-
 // Throws Error (kUsage) that names what differs.
-void compare(const std::string& path, const std::map<std::string, std::string>& saved,
-             const std::map<std::string, std::string>& asked) {
-  const auto value_in = [](const std::map<std::string, std::string>& all, const std::string& name) {
+void compare(const std::string& path, const OptionValues& saved, const OptionValues& asked) {
+  const auto value_in = [](const OptionValues& all, const std::string& name) {
     const auto found = all.find(name);
     return found == all.end() ? std::string("nothing") : "\"" + found->second + "\"";
   };
@@ -117,7 +90,7 @@ void compare(const std::string& path, const std::map<std::string, std::string>& 
                             value_in(saved, name), value_in(asked, name)));
   };
   if (value_in(saved, "policy") != value_in(asked, "policy")) {
-    refuse("policy");  // else an option that only one of them has would be named
+    refuse("policy");  // before the options, which differ too if the policies do
   }
   for (const auto& all : {saved, asked}) {
     for (const auto& [name, value] : all) {
@@ -129,6 +102,17 @@ void compare(const std::string& path, const std::map<std::string, std::string>& 
 }
 
 }  // namespace
+
+const PolicyKind& find_policy(const std::string& name) {
+  std::string known;
+  for (const PolicyKind& kind : every_policy()) {
+    if (kind.name == name) {
+      return kind;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("policy \"{}\": expected one of {}", name, known));
+}
 
 PolicySpec parse_policy(const std::string& text) {
   PolicySpec spec{.label = text};
@@ -150,19 +134,19 @@ PolicySpec parse_policy(const std::string& text) {
       refuse_text(text, fmt::format("option {} is given twice", name));
     }
   }
-  const PolicyKind& kind = find_kind(spec.name);
-  naming(kind, [&] { kind.resolve(spec.options); });
+  const PolicyKind& kind = find_policy(spec.name);
+  within(context_of(kind), [&] { kind.resolve(spec.options); });
   return spec;
 }
 
 OptionValues resolved_options(const PolicySpec& spec) {
-  const PolicyKind& kind = find_kind(spec.name);
-  return naming(kind, [&] { return kind.resolve(spec.options); });
+  const PolicyKind& kind = find_policy(spec.name);
+  return within(context_of(kind), [&] { return kind.resolve(spec.options); });
 }
 
 std::vector<PolicyHelp> policy_help() {
   std::vector<PolicyHelp> all;
-  for (const PolicyKind& kind : kPolicies) {
+  for (const PolicyKind& kind : every_policy()) {
     all.push_back({kind.name, kind.help, kind.paper, kind.options()});
   }
   return all;
@@ -170,19 +154,14 @@ std::vector<PolicyHelp> policy_help() {
 
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup) {
   check(setup.threads != nullptr, "a policy has threads to run on");
-  const PolicyKind& kind = find_kind(spec.name);
-  return naming(kind, [&] { return kind.build(spec.options, setup); });
+  const PolicyKind& kind = find_policy(spec.name);
+  return within(context_of(kind), [&] { return kind.build(spec.options, setup); });
 }
 
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,
                       const Policy& policy) {
   save_state_file(path, kPolicyFile, [&](StateWriter& writer) {
-    const std::map<std::string, std::string> all = identity(spec, setup);
-    writer.write(static_cast<std::uint64_t>(all.size()));
-    for (const auto& [name, value] : all) {
-      writer.write_string(name);
-      writer.write_string(value);
-    }
+    write_options(writer, identity(spec, setup));
     policy.save(writer);
   });
 }
@@ -191,7 +170,13 @@ std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySp
                                          const PolicySetup& setup) {
   std::unique_ptr<Policy> policy;
   load_state_file(path, kPolicyFile, [&](StateReader& reader) {
-    compare(path, read_identity(reader), identity(spec, setup));
+    OptionValues saved = read_options(reader);
+    OptionValues asked = identity(spec, setup);
+    if (reader.version() == 1) {  // its checksum of the users' features was not XXH3
+      saved.erase(kUserFeatures);
+      asked.erase(kUserFeatures);
+    }
+    compare(path, saved, asked);
     policy = make_policy(spec, setup);
     policy->load(reader);
   });

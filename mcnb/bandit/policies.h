@@ -8,16 +8,18 @@
 
 namespace mcnb {
 
-// A policy by name with its options: "mcnb", "mcnb:gamma=0.2:exploration=0.1".
+struct PolicyKind;  // policy_kind.h
+
+// A policy by name, with options: "mcnb", "mcnb:gamma=0.2:exploration=0.1".
 struct PolicySpec {
   std::string name;
   OptionValues options;
-  std::string label;  // as it was written: what tables and plots call it
+  std::string label;  // the text as written, for tables and plots
 };
-// Throws Error (kUsage) for text that is no such thing, an unknown policy or a bad option.
+// Throws Error (kUsage) for malformed text, an unknown policy or a bad option.
 PolicySpec parse_policy(const std::string& text);
 
-// Every option of the policy with its value, given or not. Throws Error (kUsage).
+// Every option of the policy with its value, given or not. Throws Error (kUsage) for a bad option.
 OptionValues resolved_options(const PolicySpec& spec);
 
 struct PolicyHelp {
@@ -28,10 +30,13 @@ struct PolicyHelp {
 };
 std::vector<PolicyHelp> policy_help();
 
+// Throws Error (kUsage), which lists the policies there are, for an unknown name.
+const PolicyKind& find_policy(const std::string& name);
+
 // Throws Error (kUsage) for options out of range.
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup);
 
-// A policy in a file, with its name, options and setup, so that a load under others is refused.
+// Saves a policy with its name, options and setup. A load with other ones throws Error (kUsage).
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,
                       const Policy& policy);
 std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySpec& spec,

@@ -2,20 +2,20 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mcnb/base/check.h"
-#include "mcnb/base/error.h"
 
 namespace mcnb {
 namespace {
 
-// The texts of errors name the place; place() makes its name only where it is needed.
-template <class Place>
-void check_user(Place place, UserId user, std::size_t users) {
+// The texts of errors begin with where(), which is only called for an error.
+template <class Where>
+void check_user(Where where, UserId user, std::size_t users) {
   if (index(user) >= users) {
     throw Error(ErrorKind::kInput, fmt::format("{}: user {} is unknown, there are {} users",
-                                               place(), index(user), users));
+                                               where(), index(user), users));
   }
 }
 
@@ -24,27 +24,27 @@ bool sample_fits(const NetworkShape& shape, const Sample& sample) {
          all_finite(sample.features.values);
 }
 
-template <class Place>
-void check_sample_at(Place place, const Sample& sample, const NetworkShape& shape) {
+template <class Where>
+void check_sample_at(Where where, const Sample& sample, const NetworkShape& shape) {
   if (!sample_fits(shape, sample)) {
-    check_sample(shape, sample, place());
+    check_sample(shape, sample, where());
   }
   if (std::abs(sample.reward) > kLargestReward) {
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: the reward is {}, expected a number from {} to {}", place(),
+                fmt::format("{}: the reward is {}, expected a number from {} to {}", where(),
                             sample.reward, -kLargestReward, kLargestReward));
   }
 }
 
-template <class Place>
-void check_arm_at(Place place, const Arm& arm, float reward, std::size_t users,
+template <class Where>
+void check_arm_at(Where where, const Arm& arm, float reward, std::size_t users,
                   const NetworkShape& shape) {
   if (index(arm.index) >= kMostArms) {
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected an arm index below {}", place(), kMostArms));
+                fmt::format("{}: expected an arm index below {}", where(), kMostArms));
   }
-  check_user(place, arm.user, users);
-  check_sample_at(place, {arm.features, reward}, shape);
+  check_user(where, arm.user, users);
+  check_sample_at(where, {arm.features, reward}, shape);
 }
 
 }  // namespace
@@ -56,35 +56,55 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
                                                index(round.id), kMostArms, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const auto place = [&] { return fmt::format("round {}, arm {}", index(round.id), i); };
+    const auto where = [&] { return fmt::format("round {}, arm {}", index(round.id), i); };
     const Arm& arm = round.arms[i];
     if (index(arm.index) != i) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}: expected the index {}, got {}", place(), i, index(arm.index)));
+                  fmt::format("{}: expected the index {}, got {}", where(), i, index(arm.index)));
     }
-    check_user(place, arm.user, users);
-    check_sample_at(place, {arm.features, 0.0F}, shape);
+    check_user(where, arm.user, users);
+    check_sample_at(where, {arm.features, 0.0F}, shape);
   }
 }
 
 void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t users,
                     const NetworkShape& shape) {
-  const auto place = [&] {
+  const auto where = [&] {
     return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
   };
-  check_arm_at(place, arm, reward, users, shape);
+  check_arm_at(where, arm, reward, users, shape);
 }
 
 void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape) {
-  const auto place = [&] { return fmt::format("arm {}", index(arm.index)); };
-  check_arm_at(place, arm, 0.0F, users, shape);
+  const auto where = [&] { return fmt::format("arm {}", index(arm.index)); };
+  check_arm_at(where, arm, 0.0F, users, shape);
 }
 
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape) {
-  const auto place = [&] { return fmt::format("start of user {}", index(user)); };
-  check_user(place, user, users);
-  check_sample_at(place, sample, shape);
+  const auto where = [&] { return fmt::format("start of user {}", index(user)); };
+  check_user(where, user, users);
+  check_sample_at(where, sample, shape);
 }
+
+Score::Score(double expected_reward, std::initializer_list<ScorePart> parts, std::size_t cluster)
+    : value(expected_reward),
+      estimate(expected_reward),
+      cluster_size(cluster),
+      part_count_(parts.size()) {
+  check(parts.size() <= kMostParts, "a score has at most kMostParts parts");
+  std::ranges::copy(parts, parts_.begin());
+  for (const ScorePart& part : parts) {
+    value += part.value;
+  }
+}
+
+double Score::part(std::string_view name) const {
+  const auto found = std::ranges::find(parts(), name, &ScorePart::name);
+  check(found != parts().end(), "the score has a part of this name");
+  return found->value;
+}
+
+ArmIndex Policy::choose(const Round& round) { return highest(scores(round)); }
 
 std::vector<std::vector<Score>> Policy::scores_of(std::span<const Round> rounds) {
   std::vector<std::vector<Score>> all;
@@ -95,13 +115,13 @@ std::vector<std::vector<Score>> Policy::scores_of(std::span<const Round> rounds)
   return all;
 }
 
-std::size_t Policy::learn_all(std::span<const RewardedArm> rewarded) {
-  std::size_t refused = 0;
-  for (const RewardedArm& one : rewarded) {
+std::vector<Refusal> Policy::learn_all(std::span<const RewardedArm> rewarded) {
+  std::vector<Refusal> refused;
+  for (std::size_t i = 0; i < rewarded.size(); ++i) {
     try {
-      learn(one.round, one.arm, one.reward);
-    } catch (const Error&) {
-      ++refused;
+      learn(rewarded[i].round, rewarded[i].arm, rewarded[i].reward);
+    } catch (const Error& error) {
+      refused.push_back({i, error});
     }
   }
   return refused;

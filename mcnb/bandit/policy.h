@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mcnb/base/error.h"
 #include "mcnb/base/ids.h"
 #include "mcnb/base/options.h"
 #include "mcnb/base/state_file.h"
@@ -19,31 +22,51 @@ namespace mcnb {
 
 inline constexpr ItemId kNoItem{0xffffffffU};
 inline constexpr std::size_t kMostArms = 10'000;
-inline constexpr float kLargestReward = 1e6F;  // beyond it, below zero too, they are refused
+inline constexpr float kLargestReward = 1e6F;  // rewards beyond +-1e6 are refused
 
-// One thing that can be chosen: for whom, what, and what it looks like. Borrows its features.
+// One thing that can be chosen. Borrows its features.
 struct Arm {
-  ArmIndex index{};  // its position in the round
-  UserId user{};     // in recommendation the same for all arms, in classification one per class
-  ItemId item = kNoItem;  // where items have an identity
+  ArmIndex index{};       // its position in the round
+  UserId user{};          // recommendation: one user for all arms; classification: one per class
+  ItemId item = kNoItem;  // kNoItem if items have no identity
   Features features;
 };
 
-// What a policy chooses from. The id addresses every random draw of the decision, so feedback that
-// comes later can repeat them.
+// What a policy chooses from. The id addresses every random draw of the decision, so that late
+// feedback can repeat the draws.
 struct Round {
   RoundId id{};
   std::vector<Arm> arms;
 };
 
-// Why an arm stands where it does: value = estimate + meta_bonus + user_bonus.
-struct Score {
+// One named reason why a score differs from its estimate, such as {"uncertainty", 0.2}.
+struct ScorePart {
+  const char* name = "";  // a string literal
   double value = 0.0;
+};
+
+// Why an arm ranks where it does: value = estimate + parts, added in their order. Each policy names
+// its own parts, and gives all its scores the same names in the same order.
+class Score {
+ public:
+  static constexpr std::size_t kMostParts = 3;
+
+  Score() = default;
+  explicit Score(double expected_reward, std::initializer_list<ScorePart> parts = {},
+                 std::size_t cluster = 1);
+
+  std::span<const ScorePart> parts() const { return {parts_.data(), part_count_}; }
+  // Requires that the score has a part of this name.
+  double part(std::string_view name) const;
+
+  double value = 0.0;            // what `choose` compares
   double estimate = 0.0;         // expected reward
-  double meta_bonus = 0.0;       // uncertainty of the shared model at this arm
-  double user_bonus = 0.0;       // uncertainty because little is known of the user
   std::size_t cluster_size = 1;  // users (or groups that act as one) the estimate draws on
-  bool considered = true;        // false where pre-selection left the arm out: never chosen
+  bool considered = true;        // false if pre-selection left the arm out: never chosen
+
+ private:
+  std::array<ScorePart, kMostParts> parts_{};
+  std::size_t part_count_ = 0;
 };
 
 // The reward of an arm of an earlier round.
@@ -53,61 +76,82 @@ struct RewardedArm {
   float reward = 0.0F;
 };
 
+// A reward of a batch that `learn` refused, and why.
+struct Refusal {
+  std::size_t index = 0;  // in the batch
+  Error why;
+};
+
 // How much a policy has computed, for fair comparisons. A step is one sample's backward pass.
 struct StepCounts {
   std::uint64_t training = 0;
   std::uint64_t adaptation = 0;
+
+  using Stored = StoredInOrder<&StepCounts::training, &StepCounts::adaptation>;
+};
+
+// Seconds that the parts of all rounds so far took, as the paper divides a round.
+struct PartSeconds {
+  double clustering = 0.0;  // estimates of all users for all arms, and who agrees
+  double adaptation = 0.0;  // of the meta-learner to every arm's cluster, and to the feedback
+  double training = 0.0;    // of user-learners on feedback, and histories
 };
 
 // Chooses arms and learns from rewards.
 //
-// Feedback may come at once, late, in another order, or never. The same options, seed and calls
-// give the same choices, on any number of threads, and across save and load at any point. Calls
-// must not overlap. Bad rounds and rewards are refused (Error, kInput) before anything changes;
-// rewards are real numbers, mostly in [0, 1], and at most kLargestReward. A step or training that
-// would take a network out of the finite numbers is refused likewise, the network stays as it was.
+// A new policy derives from BasicPolicy (basic_policy.h), writes the five functions marked (must),
+// and overrides others only where it can do better than their defaults.
+//
+// Feedback may come at once, late, in another order, or never. Equal options, seeds and calls give
+// equal choices, on any number of threads, and across save and load at any point. Calls must not
+// overlap. Bad rounds and rewards are refused (Error, kInput) before anything changes. Rewards are
+// finite, mostly in [0, 1], and never beyond kLargestReward. A step or training that would leave
+// the finite numbers is refused too, and the network stays as it was.
 class Policy {
  public:
   virtual ~Policy() = default;
 
   virtual std::size_t user_count() const = 0;
-  // New users may come at any time; ids go up from user_count().
+  // New users may come at any time; their ids go up from user_count().
   virtual void add_users(std::size_t count) = 0;
 
   // One sample known about a user before the first round. Every policy of a comparison gets the
-  // same; a live service has none.
+  // same samples; a live service has none.
   virtual void start(UserId user, const Sample& sample) = 0;
 
-  // The arm with the highest score; ties go to the lowest index.
-  virtual ArmIndex choose(const Round& round) = 0;
+  // Returns the arm with the highest score; ties go to the lowest index.
+  virtual ArmIndex choose(const Round& round);
 
-  // The scores that `choose` would compare now.
+  // (must) The scores that `choose` would compare now, by arm.
   virtual std::vector<Score> scores(const Round& round) = 0;
 
-  // `scores` of many rounds that all meet the present state: where a policy can, in one pass over
-  // its learners.
+  // `scores` of many rounds, all for the present state. A policy may override it to pass over its
+  // learners once for all rounds.
   virtual std::vector<std::vector<Score>> scores_of(std::span<const Round> rounds);
 
-  // The users whom the policy, now, takes to agree about an arm, in ascending order; nothing for
+  // The users whom the policy now takes to agree about an arm, in ascending order; nullopt for
   // policies that do not cluster.
   virtual std::optional<std::vector<UserId>> cluster(const Arm&) { return std::nullopt; }
 
-  // The reward of an arm of an earlier round.
+  // (must) Learns the reward of an arm of an earlier round.
   virtual void learn(RoundId round, const Arm& arm, float reward) = 0;
 
-  // `learn` of many, one after the other: the same state, bit for bit, however they are grouped.
-  // Passes over those that `learn` refuses, and returns how many they were.
-  virtual std::size_t learn_all(std::span<const RewardedArm> rewarded);
+  // Calls `learn` for each, in order: the state does not depend on how the rewards are grouped.
+  // Skips those that `learn` refuses, and returns them by ascending index.
+  virtual std::vector<Refusal> learn_all(std::span<const RewardedArm> rewarded);
 
-  // Makes a user as good as new: its own learner and history leave the state; what shared learners
-  // took from it stays. False, and nothing has changed, where the policy cannot tell them apart.
+  // Resets a user: its own learner and history are dropped; what shared learners took
+  // from it stays. Returns false, and changes nothing, if the policy cannot tell users apart.
   virtual bool forget(UserId) { return false; }
 
   virtual StepCounts steps() const { return {}; }
+  // nullopt for policies that do not measure the parts of a round.
+  virtual std::optional<PartSeconds> part_seconds() const { return std::nullopt; }
+  // (must)
   virtual std::size_t memory_bytes() const = 0;
 
-  // Bit-exact. `load` expects a policy made with the same setup and options as the saved one, and
-  // leaves it in an undefined state when it throws (Error, kCorrupt).
+  // (must) Bit-exact. `load` expects a policy made with the setup and options of the saved one. If
+  // it throws (Error, kCorrupt), the policy is in an undefined state.
   virtual void save(StateWriter& writer) const = 0;
   virtual void load(StateReader& reader) = 0;
 };
@@ -118,24 +162,25 @@ struct PolicySetup {
   std::size_t users = 1;
   std::uint64_t seed = 1;
   ThreadPool* threads = nullptr;  // borrowed; must outlive the policy
-  // Where known: what the users look like, user by user, `user_feature_count` numbers each.
+  // The features of the users, `user_feature_count` numbers for each; empty if unknown.
   std::span<const float> user_features;
   std::size_t user_feature_count = 0;
-  // Where every arm's features are a block, all of one length, at a multiple of it: that length.
-  // 0: arms have whole vectors, or nobody knows.
+  // If each arm's features are one block of a longer vector, at a multiple of the block's length:
+  // that length. 0 if arms have whole vectors, or if it is unknown.
   std::uint32_t block_length = 0;
 };
 
-// Throws Error (kInput) naming the round and the arm unless there are 1 to kMostArms arms, with
-// their indices, known users, and features that fit.
+// These throw Error (kInput), which names the round, arm or user, for input that a policy cannot
+// take: no arms or more than kMostArms, wrong indices, unknown users, features that do not fit the
+// shape, numbers that are not finite, rewards beyond kLargestReward.
 void check_round(const Round& round, std::size_t users, const NetworkShape& shape);
 void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t users,
                     const NetworkShape& shape);
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape);
-// An arm alone, of no round.
+// Checks an arm outside any round.
 void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape);
 
-// The place of the highest value among those considered; ties go to the lowest index.
+// The index of the highest value among the considered scores; ties go to the lowest index.
 ArmIndex highest(std::span<const Score> scores);
 
 }  // namespace mcnb

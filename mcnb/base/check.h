@@ -6,8 +6,8 @@ namespace mcnb {
 
 [[noreturn]] void report_bug(const char* claim, const std::source_location& where);
 
-// Aborts, in release builds too, when a claim that only a bug can break does not hold. For faults
-// that come from outside, throw an Error.
+// Aborts unless the claim holds, in release builds too. Use it for claims that only a bug can
+// break; for faults that come from outside, throw an Error.
 inline void check(bool holds, const char* claim,
                   const std::source_location& where = std::source_location::current()) {
   if (!holds) [[unlikely]] {

@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-// The whole text as a number, or nothing.
+// Reads the whole text as a number; false if it is not one.
 template <class Number>
 bool read_whole(const std::string& text, Number& number) {
   const char* end = text.data() + text.size();

@@ -18,7 +18,7 @@ struct OptionHelp {
   std::string name;
   std::string help;
   std::string expected;  // "a number in (0, 1)"
-  std::string standard;  // its value where nothing is said
+  std::string standard;  // the default
 
   bool operator==(const OptionHelp&) const = default;
 };
@@ -36,8 +36,8 @@ struct Range {
   std::string text() const;
 };
 
-// Strict readers of one value. They throw Error (kUsage) that names the option, what was expected
-// and the text given. NaN and infinity are refused.
+// Read one value from its whole text. Throw Error (kUsage), which names the option, what was
+// expected and the text given; NaN and infinity are refused.
 double parse_number(const std::string& name, const Range& range, const std::string& text);
 std::uint64_t parse_count(const std::string& name, const Range& range, const std::string& text);
 bool parse_switch(const std::string& name, const std::string& text);
@@ -45,7 +45,7 @@ bool parse_switch(const std::string& name, const std::string& text);
                                 const std::string& text);
 std::string number_text(double value);
 
-// The options of a struct: one table that feeds flags, files, help texts and saved states.
+// Describes the options of a struct: one table feeds flags, files, help texts and saved states.
 template <class Struct>
 class OptionTable {
  public:
@@ -108,7 +108,7 @@ class OptionTable {
         });
   }
 
-  // All options of a struct inside this one.
+  // Adds all options of a struct inside this one.
   template <class Part>
   OptionTable& part(Part Struct::*member, const OptionTable<Part>& table) {
     for (const auto& entry : table.entries_) {
@@ -120,7 +120,7 @@ class OptionTable {
     return *this;
   }
 
-  // Sets one option. Throws Error (kUsage) for a name that is unknown, listing those there are.
+  // Sets one option. Throws Error (kUsage) for an unknown name, and lists the known ones.
   void set(Struct& options, const std::string& name, const std::string& text) const {
     for (const Entry& entry : entries_) {
       if (entry.about.name == name) {
@@ -132,7 +132,8 @@ class OptionTable {
     for (const Entry& entry : entries_) {
       known += (known.empty() ? "" : ", ") + entry.about.name;
     }
-    refuse_option(name, "one of the options " + known, name);
+    refuse_option(name, known.empty() ? "no options" : "one of the options " + known,
+                  known.empty() ? text : name);
   }
 
   void set_all(Struct& options, const OptionValues& values) const {
@@ -141,7 +142,7 @@ class OptionTable {
     }
   }
 
-  // Every option with its value, as text that `set` reads back.
+  // Returns every option with its value, as text that `set` reads back.
   OptionValues values(const Struct& options) const {
     OptionValues values;
     for (const Entry& entry : entries_) {
@@ -150,7 +151,7 @@ class OptionTable {
     return values;
   }
 
-  // Throws Error (kUsage) unless every value is in its range, however it got there.
+  // Throws Error (kUsage) unless every value is in its range.
   void validate(const Struct& options) const {
     Struct copy = options;
     set_all(copy, values(options));

@@ -7,7 +7,7 @@
 
 namespace mcnb {
 
-// Numbers by index, nearly all of them zero: only pages with others in them take memory.
+// An array of numbers of which nearly all are zero: a page of zeros takes no memory.
 template <class Number>
 class PagedArray {
  public:
@@ -39,7 +39,7 @@ class PagedArray {
     (*pages_[page])[index % kPage] = number;
   }
 
-  // Calls visit(index, number) for every number that is not zero, ascending.
+  // Calls visit(index, number) for every number that is not zero, in ascending order of index.
   template <class Visit>
   void for_every(Visit visit) const {
     for (std::size_t page = 0; page < pages_.size(); ++page) {
@@ -51,7 +51,7 @@ class PagedArray {
     }
   }
 
-  std::size_t memory_bytes() const {  // beside its own size
+  std::size_t memory_bytes() const {  // without sizeof *this
     std::size_t bytes = pages_.capacity() * sizeof pages_[0];
     for (const auto& page : pages_) {
       bytes += page == nullptr ? 0 : sizeof(Page);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kTwoToMinus53 = 0x1p-53;
 
-// Natural logarithm from IEEE basic operations alone: the C library's differs in the last bit
-// between machines. Requires a positive number. ln x = e ln 2 + 2 artanh((f - 1) / (f + 1)).
+// Natural logarithm made of basic IEEE operations, since the C library's result differs in the last
+// bit between machines. Requires a positive number. ln x = e ln 2 + 2 artanh((f - 1) / (f + 1)).
 double portable_log(double x) {
   int exponent = -1023;
   if (x < 0x1p-1022) {  // subnormal: the leading one is not implied
@@ -103,8 +103,8 @@ PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key) {
 Rng::Rng(std::uint64_t seed, Stream stream, std::uint64_t index, std::uint32_t second_index)
     : counter_{0, second_index, static_cast<std::uint32_t>(index),
                static_cast<std::uint32_t>(index >> 32)} {
-  // The stream goes into the key by a first pass of the cipher, which leaves all 128 bits of the
-  // counter to the indices and the position in the sequence.
+  // A first pass of the cipher mixes the stream into the key, so that all 128 bits of the counter
+  // are left for the indices and the position in the sequence.
   const PhiloxCounter mixed =
       philox_4x32_10({static_cast<std::uint32_t>(stream), 0, 0, 0},
                      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
@@ -129,17 +129,18 @@ std::uint64_t Rng::bits64() {
 double Rng::uniform() { return static_cast<double>(bits64() >> 11) * kTwoToMinus53; }
 
 double Rng::normal() {
-  // The middle of one of 2^52 equal parts of the unit interval, so never 0 or 1.
+  // The result is the middle of one of 2^52 equal parts of the unit interval, so never 0 or 1.
   return normal_quantile((static_cast<double>(bits64() >> 12) + 0.5) * (2 * kTwoToMinus53));
 }
 
 std::uint64_t Rng::below(std::uint64_t bound) {
   check(bound > 0, "a bounded integer has a positive bound");
-  // Lemire's multiplication, with rejection of the few values that would favour some results.
+  // Lemire's method: a multiplication, and rejection of the few values that would favour some
+  // results.
   if (bound <= 0xffffffffULL) {
     const auto small = static_cast<std::uint32_t>(bound);
     std::uint64_t product = std::uint64_t{bits32()} * small;
-    // The division is needed only in the rare case that a rejection is possible at all.
+    // The slow division is needed only if a rejection is possible at all, which is rare.
     if (static_cast<std::uint32_t>(product) < small) {
       const std::uint32_t threshold = (0U - small) % small;
       while (static_cast<std::uint32_t>(product) < threshold) {
@@ -172,17 +173,17 @@ std::vector<std::uint64_t> Rng::sample_without_replacement(std::uint64_t populat
     std::copy_n(deck.begin(), count, sample.begin());
     return sample;
   }
-  // The same shuffle on a deck of which only the displaced cards are written down.
+  // Fisher and Yates' shuffle of a deck that stores only the cards that have moved.
   std::unordered_map<std::uint64_t, std::uint64_t> displaced;
   displaced.reserve(2 * count);
-  const auto card = [&](std::uint64_t place) {
-    const auto found = displaced.find(place);
-    return found == displaced.end() ? place : found->second;
+  const auto card = [&](std::uint64_t position) {
+    const auto found = displaced.find(position);
+    return found == displaced.end() ? position : found->second;
   };
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t place = i + below(population - i);
-    sample[i] = card(place);
-    displaced[place] = card(i);
+    const std::uint64_t position = i + below(population - i);
+    sample[i] = card(position);
+    displaced[position] = card(i);
   }
   return sample;
 }

@@ -10,7 +10,7 @@
 namespace mcnb {
 
 // Philox 4x32-10 (Salmon et al., SC'11): a keyed bijection of 128-bit counters whose images look
-// random. Having no state, it gives the same numbers in any order and on any number of threads.
+// random. It has no state, so it gives the same numbers in any order and on any number of threads.
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key);
@@ -18,8 +18,8 @@ inline constexpr int kPhiloxRounds = 10;
 inline constexpr std::array<std::uint32_t, 2> kPhiloxFactors{0xD2511F53, 0xCD9E8D57};
 inline constexpr PhiloxKey kPhiloxKeySteps{0x9E3779B9, 0xBB67AE85};
 
-// What random numbers are for. Streams of one seed are independent of each other. The values are
-// part of every result: append, never renumber.
+// What random numbers are used for. Streams of one seed are independent of each other. Every result
+// depends on these values: append new ones, never renumber.
 enum class Stream : std::uint32_t {
   kTest = 0,
   kWeights = 1,
@@ -45,10 +45,10 @@ enum class Stream : std::uint32_t {
   kServedAction = 70,
 };
 
-// A sequence of random numbers at one address: seed, stream, index and, where one number does not
-// name the place, a second index. Two generators of the same address give the same sequence on
-// every machine (only IEEE additions, multiplications, divisions and square roots are used);
-// different addresses give independent ones. Cheap to make; not to be shared between threads.
+// A sequence of random numbers, named by its address: seed, stream, index and optional second
+// index. Two generators with the same address give the same sequence on every machine (only IEEE
+// additions, multiplications, divisions and square roots are used); different addresses give
+// independent sequences. Generators are cheap to make; threads must not share one.
 class Rng {
  public:
   Rng(std::uint64_t seed, Stream stream, std::uint64_t index = 0, std::uint32_t second_index = 0);
@@ -59,7 +59,7 @@ class Rng {
   // Uniform on [0, 1), a multiple of 2^-53.
   double uniform();
 
-  // Standard normal, by inversion: one 64-bit draw each.
+  // Standard normal, by inversion; takes one 64-bit draw.
   double normal();
 
   // Uniform on {0, ..., bound - 1}, without bias. Requires bound > 0.
@@ -68,7 +68,7 @@ class Rng {
   // True with probability p.
   bool chance(double p) { return uniform() < p; }
 
-  // Puts the values into a uniformly random order (Fisher and Yates).
+  // Shuffles the values into a uniformly random order (Fisher and Yates).
   template <class T>
   void shuffle(std::span<T> values) {
     for (std::size_t i = 0; i + 1 < values.size(); ++i) {
@@ -76,9 +76,9 @@ class Rng {
     }
   }
 
-  // `count` distinct numbers of {0, ..., population - 1}, in random order, every ordered choice
-  // equally likely. Costs O(count) time and memory, whatever the population. Requires
-  // count <= population.
+  // Draws `count` distinct numbers of {0, ..., population - 1} in random order; every ordered
+  // choice is equally likely. Time and memory are O(count), for any population. Requires count <=
+  // population.
   std::vector<std::uint64_t> sample_without_replacement(std::uint64_t population,
                                                         std::size_t count);
 
@@ -95,11 +95,11 @@ class Rng {
   unsigned used_ = 4;  // words of block_ already given out
 };
 
-// Many generators below one address, each as cheap to make as a copy: for places that take three
-// numbers to name, such as the draw of one member for one arm of one round.
+// Many generators below one address, each as cheap to make as a copy. For addresses of three
+// numbers, such as the draw of one member for one arm of one round.
 class RngFamily {
  public:
-  // Below the address of `parent`, which it takes two numbers from.
+  // Takes two numbers from `parent`; its generators lie below the address of `parent`.
   explicit RngFamily(Rng parent) {
     const std::uint32_t first = parent.bits32();
     key_ = {first, parent.bits32()};

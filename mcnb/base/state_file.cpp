@@ -1,9 +1,6 @@
 #include "mcnb/base/state_file.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
-#include <xxhash.h>
 
 #include <bit>
 #include <cerrno>
@@ -14,6 +11,8 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
+#include "mcnb/base/hash.h"
 
 namespace mcnb {
 namespace {
@@ -29,27 +28,9 @@ struct FrameHead {
   std::uint64_t checksum;
 };
 
-// Mixing in the frame's number makes exchanged or repeated frames as visible as changed ones.
+// The frame's number is the seed, so that exchanged or repeated frames fail the check too.
 std::uint64_t frame_checksum(std::span<const std::byte> frame, std::uint64_t number) {
-  return XXH3_64bits_withSeed(frame.data(), frame.size(), number + 1);
-}
-
-[[noreturn]] void system_error(const std::filesystem::path& path, const char* what) {
-  throw Error(ErrorKind::kSystem,
-              fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
-}
-
-// Makes sure the file, or the folder's entry for it, is on disk.
-void sync_to_disk(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    system_error(path, "cannot open");
-  }
-  const int result = ::fsync(file);
-  ::close(file);
-  if (result != 0) {
-    system_error(path, "cannot write to disk");
-  }
+  return hash_bytes({reinterpret_cast<const char*>(frame.data()), frame.size()}, number + 1);
 }
 
 }  // namespace
@@ -91,7 +72,7 @@ void StateWriter::finish() {
   if (!frame_.empty()) {
     write_frame();
   }
-  write_frame();  // an empty one ends the state
+  write_frame();  // an empty frame ends the state
   out_.flush();
   if (!out_) {
     throw Error(ErrorKind::kSystem, fmt::format("{}: cannot write (disk full?)", name_));
@@ -125,7 +106,7 @@ void StateReader::fail(const std::string& what) const {
               fmt::format("{}: damaged before byte {}: {}", name_, position_, what));
 }
 
-// How many bytes there were; fewer than asked for only at the end.
+// Returns how many bytes were read: fewer than `count` only at the end.
 std::size_t StateReader::read_some(void* bytes, std::size_t count) {
   in_.read(static_cast<char*>(bytes), static_cast<std::streamsize>(count));
   if (in_.bad()) {
@@ -143,7 +124,7 @@ void StateReader::read_raw(void* bytes, std::size_t count) {
   }
 }
 
-// False at the end mark.
+// Reads the next frame; false if it is the end mark.
 bool StateReader::next_frame() {
   FrameHead head;
   read_raw(&head, sizeof head);
@@ -164,7 +145,7 @@ void StateReader::read_bytes(void* bytes, std::size_t count) {
   auto* to = static_cast<std::byte*>(bytes);
   while (count > 0) {
     if (used_ == frame_.size() && (ended_ || !next_frame())) {
-      fail("the state ends where more was expected");
+      fail("the state ends too early");
     }
     const std::size_t part = std::min(count, frame_.size() - used_);
     std::memcpy(to, frame_.data() + used_, part);
@@ -176,7 +157,7 @@ void StateReader::read_bytes(void* bytes, std::size_t count) {
 
 void StateReader::finish() {
   if (used_ != frame_.size() || ended_ || next_frame()) {
-    fail("more follows where the state should end");
+    fail("more data follows the expected end");
   }
   if (in_.peek() != std::istream::traits_type::eof()) {
     fail("more bytes follow the end mark");
@@ -185,37 +166,19 @@ void StateReader::finish() {
 
 void save_state_file(const std::filesystem::path& path, const StateHeader& header,
                      const std::function<void(StateWriter&)>& write) {
-  std::filesystem::path temporary = path;
-  temporary += fmt::format(".{}.part", ::getpid());
-  try {
-    {
-      std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-      if (!out) {
-        system_error(path, "cannot create");
-      }
-      StateWriter writer(out, path.string(), header);
-      write(writer);
-      writer.finish();
-    }
-    sync_to_disk(temporary);
-    std::filesystem::rename(temporary, path);
-    sync_to_disk(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw Error(ErrorKind::kSystem, fmt::format("{}: {}", path.string(), error.code().message()));
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
+  FileWriter file(path);
+  StateWriter writer(file.stream(), path.string(), header);
+  write(writer);
+  writer.finish();
+  file.finish();
 }
 
 void load_state_file(const std::filesystem::path& path, const StateHeader& newest,
                      const std::function<void(StateReader&)>& read) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    system_error(path, "cannot open");
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
   }
   StateReader reader(in, path.string(), newest);
   read(reader);

@@ -7,17 +7,19 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace mcnb {
 
-// Saved states (docs/FORMATS.md): a magic number, then frames of at most 1 MiB, each with a
-// checksum of its own, and an empty frame at the end. No byte reaches a reader before its frame's
-// checksum has been verified, so damaged files are refused and never half understood.
+// Saved states (docs/FORMATS.md): a magic number, then frames of at most 1 MiB, each with its own
+// checksum, and an empty frame at the end. A reader gets no byte before the checksum of its frame
+// has been verified, so damaged files are refused as a whole.
 
 // What a state holds. `kind` names the type ("network-pool"), `version` its layout.
 struct StateHeader {
@@ -25,8 +27,42 @@ struct StateHeader {
   std::uint32_t version = 1;
 };
 
+// Lists the members of a struct that states hold as raw bytes, in the order of the file. The struct
+// names its list `Stored`; a struct whose layout differs from its list does not compile:
+//   struct StepCounts {
+//     std::uint64_t training = 0;
+//     std::uint64_t adaptation = 0;
+//     using Stored = StoredInOrder<&StepCounts::training, &StepCounts::adaptation>;
+//   };
+template <auto... members>
+struct StoredInOrder {
+  template <class Struct>
+  static consteval bool describes() {
+    static_assert(std::is_trivially_copyable_v<Struct> && std::is_standard_layout_v<Struct>,
+                  "a stored struct consists of plain values");
+    static_assert((sizeof(std::declval<Struct>().*members) + ...) == sizeof(Struct),
+                  "a stored struct has no padding and lists all of its members");
+    constexpr Struct value{};
+    const void* const addresses[] = {&(value.*members)...};
+    return std::is_sorted(std::begin(addresses), std::end(addresses), std::less<>());
+  }
+};
+
 template <class T>
-concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
+consteval bool has_stored_layout() {
+  static_assert(T::Stored::template describes<T>(), "members are stored in the order of the file");
+  return true;
+}
+
+template <class T>
+concept ListsMembers = requires {
+  typename T::Stored;
+};
+
+// Values whose bytes a state may hold: numbers, ids, and structs that list their members.
+template <class T>
+concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+    (ListsMembers<T>&& has_stored_layout<T>());
 
 class StateWriter {
  public:
@@ -40,10 +76,12 @@ class StateWriter {
     write_bytes(&value, sizeof value);
   }
 
-  // A count, then the values.
+  void write_count(std::size_t count) { write(static_cast<std::uint64_t>(count)); }
+
+  // Writes a count, then the values.
   template <Plain T>
   void write_all(std::span<const T> values) {
-    write(static_cast<std::uint64_t>(values.size()));
+    write_count(values.size());
     write_bytes(values.data(), values.size_bytes());
   }
   template <Plain T>
@@ -52,7 +90,7 @@ class StateWriter {
   }
   void write_string(std::string_view text) { write_all(std::span(text.data(), text.size())); }
 
-  // Writes what is left and the end mark. Without it the state reads as truncated.
+  // Writes the remaining bytes and the end mark. A state without finish() reads as truncated.
   void finish();
 
  private:
@@ -66,12 +104,12 @@ class StateWriter {
 
 class StateReader {
  public:
-  // Borrows the stream. Throws Error (kCorrupt) naming `name` and the byte where the data is not
-  // what a StateWriter wrote, is of another kind, or of a newer version than `newest`; kSystem
-  // where the system cannot read it, which says nothing about the data.
+  // Borrows the stream. Throws Error naming `name`: kCorrupt, with the byte, if the data is
+  // damaged, of another kind, or of a newer version than `newest`; kSystem if the system cannot
+  // read it.
   StateReader(std::istream& in, std::string name, const StateHeader& newest);
 
-  // The version found.
+  // The version of the data.
   std::uint32_t version() const { return version_; }
   const std::string& name() const { return name_; }
 
@@ -84,13 +122,19 @@ class StateReader {
     return value;
   }
 
-  // At most `limit` values; memory grows only as data really arrives.
-  template <Plain T>
-  std::vector<T> read_all(std::uint64_t limit) {
-    const std::uint64_t count = read<std::uint64_t>();
+  // Reads a count, and refuses one above `limit`.
+  std::uint64_t read_count(std::uint64_t limit) {
+    const auto count = read<std::uint64_t>();
     if (count > limit) {
       fail("a list is longer than it can be");
     }
+    return count;
+  }
+
+  // Reads a list of at most `limit` values. Memory grows only as data arrives.
+  template <Plain T>
+  std::vector<T> read_all(std::uint64_t limit) {
+    const std::uint64_t count = read_count(limit);
     constexpr std::uint64_t kStep = (std::uint64_t{1} << 24) / sizeof(T) + 1;
     std::vector<T> values;
     while (values.size() < count) {
@@ -105,10 +149,10 @@ class StateReader {
     return {text.begin(), text.end()};
   }
 
-  // Throws unless everything has been read and the end mark follows, and nothing after it.
+  // Throws unless everything has been read and the end mark is the last thing in the stream.
   void finish();
 
-  // For values that no writer would have written.
+  // Throws Error (kCorrupt): for values that no writer would have written.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
@@ -126,12 +170,11 @@ class StateReader {
   bool ended_ = false;
 };
 
-// Saves a state to a file: either the whole new file takes the place of the old one, on disk, or
-// the old one stays as it was.
+// Saves a state to a file, which is replaced as a whole or stays as it was (base/files.h).
 void save_state_file(const std::filesystem::path& path, const StateHeader& header,
                      const std::function<void(StateWriter&)>& write);
 
-// Opens a file, lets `read` read it, and demands that it read it to the end.
+// Opens a file and calls `read`, which must read it to the end.
 void load_state_file(const std::filesystem::path& path, const StateHeader& newest,
                      const std::function<void(StateReader&)>& read);
 

@@ -11,8 +11,8 @@
 namespace mcnb {
 namespace {
 
-// Short loops follow each other within microseconds, while waking a sleeping thread takes tens of
-// them: wait awake for about that long first.
+// Short loops follow each other within microseconds, but waking a sleeping thread takes tens of
+// microseconds: a thread spins for about that long before it sleeps.
 constexpr int kSpins = 4000;
 
 thread_local bool inside_loop = false;
@@ -50,8 +50,8 @@ ThreadPool::ThreadPool(std::size_t threads, const std::atomic<bool>* stop) : sto
 
 ThreadPool::~ThreadPool() {
   join();
-  // The library's mutex ends without a word, and the thread sanitizer would take one that comes to
-  // lie in the same place, in the pool of another function, for this one.
+  // The library destroys a mutex without telling the thread sanitizer, which would then mistake a
+  // new mutex at the same address, in the pool of another function, for this one.
   ::pthread_mutex_destroy(call_mutex_.native_handle());
 }
 
@@ -79,7 +79,7 @@ void ThreadPool::run_range(Loop& loop, std::size_t begin) {
   }
 }
 
-// Kept in the loop: by its end the wish to stop may be over.
+// The loop remembers that it was stopped, since `stop` may be false again when it ends.
 bool ThreadPool::shall_stop(Loop& loop) const {
   if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
     loop.cut_short = true;
@@ -151,7 +151,7 @@ void ThreadPool::serve() {
       }
       loop = loop_;
       if (loop == nullptr) {
-        continue;  // came too late: the others have finished it
+        continue;  // too late: the others have finished the loop
       }
       ++busy_;
     }

@@ -13,16 +13,16 @@
 
 namespace mcnb {
 
-// A fixed set of threads for loops whose iterations write to places of their own. Which thread runs
-// which part is left to chance, so a loop body must not depend on it; then results are the same for
-// any number of threads.
+// A fixed set of threads for loops in which no two iterations write to the same memory. Any thread
+// may run any part, so a loop body must not depend on its thread; then results are the same for any
+// number of threads.
 class ThreadPool {
  public:
   static constexpr std::size_t kMaxThreads = 1024;
 
   // `threads` counts the calling thread; 0 means one per processor. Throws Error: kUsage above
-  // kMaxThreads, kLimit where the system refuses so many. While `stop` is true, which is borrowed,
-  // loops end before their next range, with an Error (kSystem).
+  // kMaxThreads, kLimit if the system refuses that many. `stop` is borrowed: while it is true,
+  // loops end before their next range with an Error (kSystem).
   explicit ThreadPool(std::size_t threads = 0, const std::atomic<bool>* stop = nullptr);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-// The library would read -1 as the largest number there is.
+// CLI11 would read -1 as the largest unsigned number.
 CLI::Validator not_negative() {
   return {[](std::string& text) {
             return text.starts_with('-') ? "expected a whole number, got " + text : std::string();
@@ -26,14 +26,14 @@ CLI::Option* add_count(CLI::App* command, const char* flag, Value& value, const 
       ->capture_default_str();
 }
 
-// What all benchmarks have.
+// Flags that several benchmarks share.
 template <class Options>
 void add_common_flags(CLI::App* command, const std::shared_ptr<Options>& options) {
-  add_count(command, "--threads", options->threads, "Threads, ours and the peer's");
+  add_count(command, "--threads", options->threads, "Threads of mcnb and of PyTorch");
   command->add_flag_callback(
-      "--no-peer", [options] { options->peer = false; }, "Leave PyTorch out");
+      "--no-peer", [options] { options->peer = false; }, "Do not compare with PyTorch");
   add_count(command, "--peer-users", options->peer_users,
-            "PyTorch is timed up to (policies: at) so many users");
+            "Most users that PyTorch is timed with (bench policies: exactly so many)");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
 }
 
@@ -56,10 +56,11 @@ void add_breakdown(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "breakdown", "Time the parts of a round of M-CNB, beside the paper and PyTorch");
   add_count(command, "--users", options->users, "Numbers of users");
-  add_count(command, "--meta-samples", options->meta_samples, "Members that adapt; 0: all");
+  add_count(command, "--meta-samples", options->meta_samples,
+            "Members of a cluster that adapt the meta-learner; 0: all");
   add_count(command, "--rounds", options->rounds, "Rounds timed in every case");
   add_count(command, "--experiment-rounds", options->experiment_rounds,
-            "Rounds of preset experiments; 0 leaves it out");
+            "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);
   command->callback([options] { bench::bench_breakdown(*options); });
 }
@@ -70,7 +71,7 @@ void add_policies(CLI::App& bench) {
       "policies", "Rounds per second of every policy, beside plain NumPy and PyTorch scripts");
   add_count(command, "--users", options->users, "Numbers of users");
   add_count(command, "--rounds", options->rounds, "Rounds of every policy");
-  command->add_option("--policy", options->policies, "As in mcnb run; all where nothing is said");
+  command->add_option("--policy", options->policies, "Policies as in mcnb run [all]");
   command->add_option("--seconds", options->seconds, "Time after which a run is cut short")
       ->capture_default_str();
   add_common_flags(command, options);
@@ -96,10 +97,11 @@ void add_serve(CLI::App& bench) {
   add_count(command, "--width", options->width, "Hidden units");
   add_count(command, "--actions", options->actions, "Actions of a request");
   add_count(command, "--groups", options->groups, "Learners that all users share");
-  add_count(command, "--users", options->users, "Users with a learner each; 0 leaves them out");
+  add_count(command, "--users", options->users,
+            "Users with a learner each; 0: they are not measured");
   add_count(command, "--connections", options->connections, "Connections at once");
   add_count(command, "--restart-events", options->restart_events,
-            "Events before the restart; 0 leaves it out");
+            "Events before the restart; 0: it is not measured");
   add_count(command, "--threads", options->threads, "Threads that compute; 0: all");
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();

@@ -12,10 +12,11 @@ namespace mcnb {
 inline constexpr int kFailure = 1;
 inline constexpr int kInterrupted = 130;  // the exit code after Ctrl-C
 
-// Flags for the options of a table, as they were typed: --fit-steps for fit_steps. The table reads
-// and checks those that are not empty.
+// Adds a flag for every option of a table: --fit-steps for fit_steps. `values` receives the texts
+// as they were typed.
 void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,
                      std::map<std::string, std::string>& values);
+// Sets the options whose texts are not empty. Throws Error (kUsage) for bad values.
 template <class Struct>
 void set_from_flags(const OptionTable<Struct>& table,
                     const std::map<std::string, std::string>& values, Struct& options) {
@@ -26,17 +27,17 @@ void set_from_flags(const OptionTable<Struct>& table,
   }
 }
 
-// Each adds one subcommand, which runs when the command line is parsed.
+// Each function adds one or more subcommands, which run when the command line is parsed.
 void add_run_command(CLI::App& app);
 void add_help_commands(CLI::App& app);  // policies, environments
 void add_data_commands(CLI::App& app);  // data list, check, prepare, get
 void add_theory_command(CLI::App& app);
 void add_reproduce_commands(CLI::App& app);  // reproduce, report, results merge
 
-// The finished runs of an output folder.
+// The file with the finished runs of an output folder.
 inline constexpr const char* kResultsFile = "results.sqlite";
 
-// Runs a plan of its own, as `mcnb reproduce` does the paper's.
+// Runs the plan of a file, as `mcnb reproduce` does.
 void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
                    bool fresh);
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/data/sets/catalogue.h"
@@ -44,14 +44,14 @@ std::string kind_text(DataKind kind) {
 
 void list(const DataFlags& flags) {
   const std::vector<fs::path> roots = data_roots(flags.data);
-  Table table({"data set", "kind", "what it is", "licence", "found in"});
+  TextTable table({"data set", "kind", "what it is", "licence", "found in"});
   for (const DataSet& set : data_sets()) {
     const std::optional<FoundFiles> found = locate(set, roots);
     table.add_row({set.name, kind_text(set.kind), set.about, set.licence,
                    found ? found->folder.string() : "not here"});
   }
   fmt::print("{}\n", table.aligned());
-  Table sources({"data set", "home page", "expected files (plain or .gz)"});
+  TextTable sources({"data set", "home page", "expected files (plain or .gz)"});
   for (const DataSet& set : data_sets()) {
     sources.add_row({set.name, set.home, expected_text(set)});
   }
@@ -66,8 +66,8 @@ std::string count_text(const std::optional<std::uint64_t>& count) {
   return count ? std::to_string(*count) : "-";
 }
 
-// One line of the comparison, where either side knows the number.
-void add_count(Table& table, const std::string& what, const std::optional<std::uint64_t>& found,
+// Adds one line to the comparison if the number is known on either side.
+void add_count(TextTable& table, const std::string& what, const std::optional<std::uint64_t>& found,
                const std::optional<std::uint64_t>& published) {
   if (!found && !published) {
     return;
@@ -100,7 +100,7 @@ void check_set(const DataFlags& flags) {
     report = ratings.report.text();
   }
   const double seconds = seconds_since(begin);
-  Table table({set.name, "found", "published", "compared"});
+  TextTable table({set.name, "found", "published", "compared"});
   add_count(table, kind_text(set.kind), found.rows, set.published.rows);
   add_count(table, "users", found.users, set.published.users);
   add_count(table, "items", found.items, set.published.items);
@@ -109,16 +109,16 @@ void check_set(const DataFlags& flags) {
              seconds);
 }
 
-// Makes the environment twice: the first time reads and prepares, the second time shows how quickly
-// it starts from now on.
+// Makes the environment twice: first to read and prepare the data, then to show how quickly it
+// starts from now on.
 void prepare(const DataFlags& flags) {
   bool first = true;
   std::set<fs::path> kept;
   const auto make = [&] {
     const auto begin = Clock::now();
     EnvironmentSpec spec = read_environment(flags.name, flags.settings, flags.data);
-    spec.data = std::make_shared<DataSource>(DataSource::Settings{
-        .folders = spec.data->folders(), .prepared = prepared_folder(), .must_keep = true});
+    spec.data = make_data_source(
+        {.folders = spec.data->folders(), .prepared = prepared_folder(), .must_keep = true});
     const std::unique_ptr<Environment> environment = make_environment(spec, 1);
     const double seconds = seconds_since(begin);
     if (first) {

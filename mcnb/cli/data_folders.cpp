@@ -16,7 +16,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A folder of the user after the XDG rules, or nothing for a user without a home.
+// A folder of the user by the XDG rules; empty for a user without a home.
 fs::path user_folder(const char* name, const char* below_home) {
   const fs::path given = variable(name);
   if (given.is_absolute()) {
@@ -44,8 +44,7 @@ std::vector<fs::path> data_roots(const std::string& flag) {
 fs::path prepared_folder() { return user_folder("XDG_CACHE_HOME", ".cache"); }
 
 std::shared_ptr<DataSource> data_source(const std::string& data) {
-  return std::make_shared<DataSource>(
-      DataSource::Settings{.folders = data_roots(data), .prepared = prepared_folder()});
+  return make_data_source({.folders = data_roots(data), .prepared = prepared_folder()});
 }
 
 OptionValues read_settings(const std::vector<std::string>& settings) {

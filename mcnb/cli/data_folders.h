@@ -8,21 +8,21 @@
 
 namespace mcnb {
 
-// Where data sets are looked for: in the folder of the flag --data, else of MCNB_DATA, else in the
-// user's data folder; and where packages of the system put them.
+// The folders that are searched for data sets: that of the flag --data, else that of MCNB_DATA,
+// else the user's data folder; then the folder of Debian's data packages.
 std::vector<std::filesystem::path> data_roots(const std::string& flag);
 
-// Where prepared data is kept: below the user's cache folder. Empty where there is none.
+// The folder for prepared data, below the user's cache folder. Empty for a user without a home.
 std::filesystem::path prepared_folder();
 
-// Data sets from the folders of the flag --data, prepared in the user's cache folder.
+// Reads data sets from data_roots and keeps prepared data in prepared_folder.
 std::shared_ptr<DataSource> data_source(const std::string& data);
 
-// "name=value" settings. Throws Error (kUsage) for settings that are none.
+// Reads settings "name=value". Throws Error (kUsage) for a text of another form.
 OptionValues read_settings(const std::vector<std::string>& settings);
 
-// An environment as the command line names it: its name, "option=value" settings, and the flag
-// --data. Throws Error (kUsage) for settings that are none.
+// The environment of a command line: its name, its settings "option=value", and the flag --data.
+// Throws Error (kUsage) as read_settings does.
 EnvironmentSpec read_environment(const std::string& name, const std::vector<std::string>& settings,
                                  const std::string& data);
 

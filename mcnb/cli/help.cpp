@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/text_table.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/environment/environments.h"
 #include "mcnb/experiment/experiment_policies.h"
@@ -17,8 +17,8 @@ struct HelpFlags {
   bool markdown = false;
 };
 
-Table option_rows(const std::vector<OptionHelp>& options) {
-  Table table({"option", "expected", "default", "meaning"});
+TextTable option_rows(const std::vector<OptionHelp>& options) {
+  TextTable table({"option", "expected", "default", "meaning"});
   for (const OptionHelp& option : options) {
     table.add_row({option.name, option.expected, option.standard, option.help});
   }
@@ -32,13 +32,13 @@ void print_entry(const Entry& entry, bool markdown) {
     fmt::print(fmt::runtime(markdown ? "\nPaper: {}.\n" : "paper: {}\n"), entry.paper);
   }
   if (!entry.options.empty()) {
-    const Table table = option_rows(entry.options);
+    const TextTable table = option_rows(entry.options);
     fmt::print("\n{}", markdown ? table.markdown() : table.aligned());
   }
   fmt::print("\n");
 }
 
-// Those asked for: one by its name, or all. Throws Error (kUsage) for an unknown name.
+// Prints the entry that the flags name, or all. Throws Error (kUsage) for an unknown name.
 template <class Entry>
 void print_entries(const std::vector<Entry>& entries, const HelpFlags& flags, const char* kind) {
   if (!flags.name.empty() &&
@@ -56,7 +56,7 @@ void print_entries(const std::vector<Entry>& entries, const HelpFlags& flags, co
   }
 }
 
-// Environments with the same options, as those made of data sets have, share a table.
+// Environments with equal options share one table. Those made of data sets have equal options.
 void print_environments(const HelpFlags& flags) {
   std::vector<EnvironmentHelp> groups;
   for (const EnvironmentHelp& entry : environment_help()) {
@@ -75,7 +75,7 @@ void print_environments(const HelpFlags& flags) {
 void print_policies(const HelpFlags& flags) {
   const std::vector<PolicyHelp> all = experiment_policy_help();
   if (flags.markdown && flags.name.empty()) {
-    Table table({"policy", "what it does", "paper"});
+    TextTable table({"policy", "what it does", "paper"});
     for (const PolicyHelp& policy : all) {
       table.add_row({policy.name, policy.help, policy.paper});
     }
@@ -90,8 +90,8 @@ void print_policies(const HelpFlags& flags) {
 std::shared_ptr<HelpFlags> add_help_command(CLI::App& app, const char* name, const char* help) {
   auto flags = std::make_shared<HelpFlags>();
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("name", flags->name, "One of them; all where nothing is said");
-  command->add_flag("--markdown", flags->markdown, "As a page for the documentation");
+  command->add_option("name", flags->name, "The name of one; without it, all are listed");
+  command->add_flag("--markdown", flags->markdown, "Print a page for the documentation");
   return flags;
 }
 

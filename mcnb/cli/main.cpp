@@ -32,7 +32,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
-    return error.get_exit_code();  // a command has said all and chosen its status
+    return error.get_exit_code();  // the command has printed its message and chosen the status
   } catch (const CLI::RequiredError& error) {
     const CLI::App* deepest = &app;
     while (!deepest->get_subcommands().empty()) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "mcnb/experiment/table_text.h"
 #include "mcnb/numeric/kernels.h"
 
 namespace mcnb {
@@ -18,17 +19,6 @@ using Clock = std::chrono::steady_clock;
 RunControl* interrupted_run = nullptr;
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e9) + 0.5);
-  if (whole < 60) {
-    return fmt::format("{} s", whole);
-  }
-  if (whole < 3600) {
-    return fmt::format("{}:{:02} min", whole / 60, whole % 60);
-  }
-  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
-}
 
 InterruptHandler::InterruptHandler(RunControl& control) {
   static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
@@ -101,15 +91,15 @@ std::size_t terminal_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// A bar and the text behind it, in less than so many columns: the text comes first.
+// A bar and a text in fewer than `width` columns. In a narrow terminal the bar is shortened first.
 std::string bar_line(double share, const std::string& text, std::size_t width) {
   constexpr std::size_t kLongestBar = 30;
   const std::size_t room = width > text.size() + 2 ? width - text.size() - 2 : 0;
   const std::size_t length = std::min(kLongestBar, room);
   std::string line;
   for (std::size_t i = 0; i < length; ++i) {
-    const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(length);
-    line += place <= share ? "█" : "░";
+    const double middle = (static_cast<double>(i) + 0.5) / static_cast<double>(length);
+    line += middle <= share ? "█" : "░";
   }
   return line + (length > 0 ? " " : "") + text.substr(0, width - 1);
 }

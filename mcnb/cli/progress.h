@@ -12,8 +12,8 @@
 
 namespace mcnb {
 
-// Ctrl-C, or SIGTERM, by which batch systems end a job: stop between two rounds. A second one ends
-// the program at once.
+// Lets Ctrl-C and SIGTERM, by which batch systems end a job, stop the runs between two rounds. A
+// second signal ends the program at once.
 class InterruptHandler {
  public:
   explicit InterruptHandler(RunControl& control);
@@ -26,17 +26,15 @@ class InterruptHandler {
   struct sigaction before_term_ {};
 };
 
-// Stands for the code that computes results, and for how it was compiled: results of other code,
-// or of another instruction set, are not ours.
+// A text that stands for the code that computes results, the compiler and the instruction set.
+// Stored results with another text are not reused.
 std::string this_program();
 
-// Its processor, threads and instruction set, for people.
+// Processor, threads and instruction set of this machine, for people.
 std::string this_machine();
 
-// "12 s", "3:05 min", "1:40 h".
-std::string duration_text(double seconds);
-
-// Shows on standard error how far an experiment is: a bar on a terminal, else now and then a line.
+// Shows the progress of an experiment on standard error: as a bar on a terminal, else as a line
+// every few seconds.
 class ProgressDisplay {
  public:
   ProgressDisplay(const RunControl& control, const ExperimentProgress& progress);

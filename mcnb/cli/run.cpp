@@ -8,15 +8,15 @@
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/cli/progress.h"
+#include "mcnb/cli/report_display.h"
 #include "mcnb/experiment/experiment.h"
 #include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/plot.h"
-#include "mcnb/experiment/report.h"
+#include "mcnb/experiment/section.h"
 
 namespace mcnb {
 namespace {
 
-// The flags as they were typed; the option tables read and check them.
+// The flags as they were typed. The option tables read and check them.
 struct RunFlags {
   std::string environment = "synthetic";
   std::string policies = "mcnb,linucb,random";
@@ -24,7 +24,7 @@ struct RunFlags {
   std::map<std::string, std::string> values;  // of ExperimentOptions
   std::string output = "results/run";
   std::string data;
-  std::string plan;  // a file that says all of it
+  std::string plan;  // a file of a plan, instead of all flags above
   bool fresh = false;
 };
 
@@ -35,7 +35,7 @@ Experiment read_experiment(const RunFlags& flags) {
       .options = {}};
   experiment.policies = fitted_to(experiment.environment, std::move(experiment.policies));
   set_from_flags(experiment_option_table(), flags.values, experiment.options);
-  // Finds contradictions before anything is run.
+  // Making the environment finds contradictions in its options before anything runs.
   experiment.description =
       make_environment(experiment.environment, experiment.options.first_seed)->description();
   if (!experiment.description.empty()) {
@@ -44,49 +44,52 @@ Experiment read_experiment(const RunFlags& flags) {
   return experiment;
 }
 
-void write_report(const std::filesystem::path& folder, const Experiment& experiment,
-                  const std::vector<CellResult>& results) {
-  const std::vector<PolicySummary> summaries = summarise(experiment, results);
-  const std::string table = summary_for_people(summaries).aligned();
-  write_text_file(folder / "table.txt", table);
-  write_text_file(folder / "summary.csv", summary_for_machines(summaries).csv());
-  write_text_file(folder / "curves.csv", curves_table(results).csv());
-  write_text_file(folder / "results.json", report_json(experiment, summaries, results));
-  fmt::print("{}\ntable    {}\n", table, (folder / "table.txt").string());
-  fmt::print("numbers  {}, curves.csv, results.json\n", (folder / "summary.csv").string());
-  try {
-    const PlotFiles files = draw_plot(folder, experiment, results);
-    fmt::print("picture  {}, {}\n", files.png.string(), files.svg.filename().string());
-  } catch (const Error& error) {
-    fmt::print("picture  none\n");
-    fmt::print(stderr, "mcnb: no picture: {}\n", error.what());
+// The plan of a run: one study, reported under file names that do not depend on the environment.
+Plan plan_of(const Experiment& experiment) {
+  Plan plan;
+  plan.name = "run";
+  plan.figure = Figure::kRun;
+  plan.environments = {experiment.environment.name};
+  for (const PolicySpec& policy : experiment.policies) {
+    plan.policies.push_back(policy.label);
   }
+  plan.options = experiment.options;
+  return plan;
 }
 
-void run(const RunFlags& flags) {
-  const Experiment experiment = read_experiment(flags);
-  const std::filesystem::path folder = flags.output;
-  const CellStore store(folder / kResultsFile, this_program(), this_machine());
+PlanResults run_with_progress(const Plan& plan, const Experiment& experiment,
+                              const CellStore& store, bool fresh) {
   RunControl control;
   ExperimentProgress progress;
-  std::vector<CellResult> results;
+  PlanResults results;
   {
     const InterruptHandler handler(control);
     const ProgressDisplay display(control, progress);
-    results = run_experiment(experiment, store, flags.fresh, control, progress);
+    results =
+        run_plan(plan, {{plan.environments.front(), "", experiment}}, store,
+                 {.cells = {.threads = plan.options.threads, .fresh = fresh}}, control, progress);
   }
   if (progress.cells_kept > 0) {
     fmt::print(stderr, "{} of {} runs kept from before (--fresh runs them again)\n",
                progress.cells_kept.load(), progress.cells_total.load());
   }
-  if (results.size() < progress.cells_total) {
-    fmt::print(stderr,
-               "interrupted: {} of {} runs are finished and saved in {}\n"
-               "the same command goes on from there\n",
-               results.size(), progress.cells_total.load(), store.path().string());
-    throw CLI::RuntimeError(kInterrupted);
+  if (control.stop) {
+    end_interrupted(progress.cells_done, progress.cells_total, store.path());
   }
-  write_report(folder, experiment, results);
+  return results;
+}
+
+void run(const RunFlags& flags) {
+  const Experiment experiment = read_experiment(flags);
+  const Plan plan = plan_of(experiment);
+  const std::filesystem::path folder = flags.output;
+  const CellStore store(folder / kResultsFile, this_program(), this_machine());
+  const PlanResults results = run_with_progress(plan, experiment, store, flags.fresh);
+  if (!results.failures.empty()) {
+    const FailedCell& first = results.failures.front();
+    throw Error(ErrorKind::kInput, first.why).within(cell_text(first.cell));
+  }
+  print_section(make_section(folder, plan, results), folder);
 }
 
 }  // namespace
@@ -109,12 +112,12 @@ void add_run_command(CLI::App& app) {
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   command->footer(
-      "Finished runs are kept in the output folder: after an interruption the same command goes\n"
-      "on from there.");
+      "Finished runs are kept in the output folder: after an interruption the same command goes "
+      "on\n"
+      "from there.");
   command
-      ->add_option(
-          "PLAN", flags->plan,
-          "A file of a plan (.toml), which then says everything; see mcnb reproduce --help")
+      ->add_option("PLAN", flags->plan,
+                   "File of a plan (.toml) to run instead; see mcnb reproduce --help")
       ->check(CLI::ExistingFile);
   command->callback([flags, command] {
     if (flags->plan.empty()) {
@@ -127,8 +130,8 @@ void add_run_command(CLI::App& app) {
           name != "--fresh") {
         throw Error(
             ErrorKind::kUsage,
-            fmt::format("{}: expected only --output, --data and --fresh beside a plan, which "
-                        "says the rest; mcnb reproduce takes more",
+            fmt::format("{}: expected only --output, --data and --fresh beside a plan; mcnb "
+                        "reproduce has flags that change a plan",
                         name));
       }
     }

@@ -12,17 +12,17 @@ namespace {
 
 struct ServeFlags {
   std::string config;
-  std::map<std::string, std::string> options;  // by name, as given
+  std::map<std::string, std::string> options;  // texts of the flags, by option name
   bool print_config = false;
   bool verify = false;
-  std::string new_key;  // role
+  std::string new_key;  // role of the key
 };
 
 void print_new_key(const std::string& role) {
   parse_role(role);
   const std::string key = new_api_key();
   fmt::print(
-      "# The key, which is stored nowhere: {}\n[[keys]]\nname = \"{}\"\nrole = \"{}\"\n"
+      "# The key, which is stored nowhere else: {}\n[[keys]]\nname = \"{}\"\nrole = \"{}\"\n"
       "sha256 = \"{}\"\n",
       key, role, role, sha256_hex(key));
 }
@@ -60,8 +60,9 @@ void run_serve(const ServeFlags& flags) {
 
 void add_serve_command(CLI::App& app) {
   auto flags = std::make_shared<ServeFlags>();
-  CLI::App* command = app.add_subcommand("serve", "Serve decisions over HTTP, and learn from them");
-  command->add_option("--config", flags->config, "TOML file; flags count more");
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve decisions over HTTP and learn from their rewards");
+  command->add_option("--config", flags->config, "TOML file with options; flags override it");
   for (const OptionHelp& option : server_option_help()) {
     std::string flag = "--" + option.name;
     for (char& c : flag) {
@@ -74,11 +75,14 @@ void add_serve_command(CLI::App& app) {
             option.help)
         ->default_str(option.standard);
   }
-  command->add_flag("--print-config", flags->print_config, "Print a commented TOML file, and end");
+  command->add_flag("--print-config", flags->print_config,
+                    "Print the configuration as a commented TOML file and exit");
   command->add_flag("--verify", flags->verify,
-                    "Replay the log from its base, compare with the latest state, and end");
-  command->add_option("--new-key", flags->new_key,
-                      "Print a new key of this role and its lines for the file, and end");
+                    "Replay the log from its oldest snapshot, compare the result with the latest "
+                    "state and exit");
+  command->add_option(
+      "--new-key", flags->new_key,
+      "Print a new key with this role and its lines for the configuration, and exit");
   command->callback([flags] { run_serve(*flags); });
 }
 

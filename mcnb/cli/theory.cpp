@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/experiment/experiment_policies.h"
@@ -27,14 +28,14 @@ void run_theory(const TheoryFlags& flags) {
   const EnvironmentSpec environment =
       read_environment(flags.environment, flags.settings, flags.data);
   const std::filesystem::path folder = flags.output;
-  make_folder(folder);  // before anything takes long
+  make_folder(folder);  // fails before the long computation
   const TheoryStudy study = study_theory(
       environment, fitted_to(environment, {parse_policy(flags.policy)}).front(), options);
-  const Table facts = theory_table(study);
-  const Table kernel = kernel_table(study);
+  const TextTable facts = theory_table(study);
+  const TextTable kernel = kernel_table(study);
   fmt::print("{}\n{}\n", facts.aligned(), kernel.aligned());
-  write_text_file(folder / "theory.csv", facts.csv());
-  write_text_file(folder / "kernel.csv", kernel.csv());
+  write_file(folder / "theory.csv", facts.csv());
+  write_file(folder / "kernel.csv", kernel.csv());
   fmt::print("numbers  {}, kernel.csv\n", (folder / "theory.csv").string());
   try {
     draw_kernel_plot(folder, study);
@@ -53,7 +54,7 @@ void add_theory_command(CLI::App& app) {
       app.add_subcommand("theory", "Measure the quantities of the paper's analysis");
   command->add_option("--environment", flags->environment, "See mcnb environments")
       ->capture_default_str();
-  command->add_option("--policy", flags->policy, "Whose regret and clusters are measured")
+  command->add_option("--policy", flags->policy, "Policy whose regret and clusters are measured")
       ->capture_default_str();
   command->add_option("--set", flags->settings, "Options of the environment, name=value")
       ->expected(1)

@@ -11,15 +11,15 @@ namespace mcnb {
 
 // Who rated what, and how: row k says that users[k] gave items[k] the rating values[k].
 //
-// Users and items are numbered from 0 in the order in which the file first names them, and no pair
-// occurs twice: where the file rates a pair several times, the last rating stands, at the place of
-// the first. Nothing here depends on the number of threads that read it.
+// Users and items are numbered from 0 in the order in which the file first names them. No pair
+// occurs twice: if the file rates a pair several times, the row of the first rating has the value
+// of the last. The result does not depend on the number of threads that read it.
 struct Ratings {
   std::vector<std::uint32_t> users;
   std::vector<std::uint32_t> items;
   std::vector<float> values;  // finite, as in the file
-  Names user_names;           // by number
-  Names item_names;
+  NameList user_names;        // by number
+  NameList item_names;
   ReadReport report;
 
   std::size_t size() const { return values.size(); }

@@ -30,8 +30,8 @@ struct Samples {
   bool operator==(const Samples&) const = default;
 };
 
-// One after the other: a training and a test file, or the batches of one set. Throws Error (kInput)
-// unless dimension and classes are the same everywhere. Requires at least one part.
+// Joins parts in order: a training and a test file, or the batches of one set. Throws Error
+// (kInput) unless dimension and classes are equal in all parts. Requires at least one part.
 Samples join_samples(std::vector<Samples> parts);
 
 }  // namespace mcnb

@@ -16,8 +16,8 @@ namespace mcnb {
 // Who an arm belongs to.
 enum class ArmUser {
   kArm,    // the user of the arm's class
-  kLabel,  // the user of the sample's true class, for all arms: this gives the answer away, and is
-           // here only to compare with code that does so
+  kLabel,  // the user of the sample's true class, for all arms. This reveals the answer; it exists
+           // to compare with code that does so
 };
 
 struct ClassificationOptions {
@@ -28,9 +28,9 @@ const OptionTable<ClassificationOptions>& classification_option_table();
 // Rounds from labelled samples: one sample, drawn with replacement, and an arm for each class. Arm
 // i has the sample as block i of an otherwise zero vector; its reward is 1 for the true class.
 //
-// With several sets of samples every round comes from one of them, each with equal chance; the
-// users of the second come after those of the first, and so on, while the blocks are the same.
-// Samples are shared and borrowed, never copied.
+// If there are several sets of samples, every round comes from one of them with equal probability.
+// The users of the second set follow those of the first, and so on; all sets use the same blocks.
+// Samples are shared, never copied.
 class ClassificationWorld final : public Environment {
  public:
   // Throws Error (kUsage) unless all sets have equally many classes, at least two, and samples of
@@ -42,8 +42,8 @@ class ClassificationWorld final : public Environment {
   std::uint32_t inputs() const override;
   std::string description() const override;
   std::uint32_t block_length() const override { return static_cast<std::uint32_t>(dimension_); }
-  // A sample of the user's set in a block of the user: with ArmUser::kArm any sample, as the
-  // user's class; with kLabel one of the user's class, as any class.
+  // With ArmUser::kArm, a random sample of the user's set in the block of the user's class; with
+  // kLabel, a sample of the user's class in a random block.
   std::span<const StartDatum> start_data() const override { return start_data_; }
   const Round& next_round() override;
   float reward(ArmIndex arm) const override;
@@ -60,7 +60,7 @@ class ClassificationWorld final : public Environment {
   std::size_t classes_;
   std::size_t dimension_;
   std::vector<StartDatum> start_data_;
-  std::size_t label_ = 0;  // of the round made last
+  std::size_t label_ = 0;  // of the latest round
   Round round_;
   std::uint64_t next_id_ = 0;
 };

@@ -2,17 +2,17 @@
 
 #include <fmt/core.h>
 #include <mcnb_code.h>
-#include <xxhash.h>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
 
 namespace mcnb {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Where data is in the memory: by its files and what is done with them.
+// The key of data in memory: its files, and what is done with them.
 std::string key_of(const std::vector<fs::path>& files, const std::string& recipe) {
   std::string key = recipe;
   for (const fs::path& file : files) {
@@ -21,22 +21,12 @@ std::string key_of(const std::vector<fs::path>& files, const std::string& recipe
   return key;
 }
 
-// Prepared data is made anew by other code: it may do the same in another way.
+// Other code may prepare data differently, so it does not use what this code prepared.
 std::string by_this_code(const std::string& way) { return way + " code=" MCNB_CODE; }
-
-// Puts the name of the data set before what is wrong with it.
-template <class Make>
-auto naming(const std::string& name, const Make& make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
-  }
-}
 
 }  // namespace
 
-DataSource::DataSource(Settings settings) : settings_(std::move(settings)) {}
+DataSource::DataSource(DataSettings settings) : settings_(std::move(settings)) {}
 
 template <class Data, class Make>
 std::shared_ptr<const Data> DataSource::share(Shared<Data>& kept, const std::string& key,
@@ -51,13 +41,12 @@ fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& rec
                                    const std::string& ending) const {
   if (settings_.prepared.empty()) {
     if (settings_.must_keep) {
-      throw Error(ErrorKind::kSystem, "there is no folder to keep prepared data in: set HOME");
+      throw Error(ErrorKind::kSystem, "no folder for prepared data: set HOME or XDG_CACHE_HOME");
     }
     return {};
   }
   const std::string key = key_of(set.files, recipe);
-  return settings_.prepared /
-         fmt::format("{}-{:016x}.{}", set.name, XXH3_64bits(key.data(), key.size()), ending);
+  return settings_.prepared / fmt::format("{}-{:016x}.{}", set.name, hash_bytes(key), ending);
 }
 
 template <class Load, class Make, class Save>
@@ -70,7 +59,7 @@ auto DataSource::load_or_make(const fs::path& path, const Load& load, const Make
       kept_files_.push_back(path);
       return data;
     } catch (const Error&) {
-      // Made from something else, damaged, or not to be read: it is made anew.
+      // The file has another provenance, is damaged or cannot be read: the data is made again.
     }
   }
   auto data = make();
@@ -100,7 +89,7 @@ std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
         [&] {
           ThreadPool threads = make_threads();
           const Ratings ratings = set.read(threads);
-          return naming(set.name, [&] { return prepare_recommendation(ratings, recipe, threads); });
+          return within(set.name, [&] { return prepare_recommendation(ratings, recipe, threads); });
         },
         [&](const fs::path& file, const RecommendationData& data) {
           save_recommendation(file, data, made_from);
@@ -127,7 +116,7 @@ std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
         [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
         [&] {
           ThreadPool threads = make_threads();
-          return naming(set.name,
+          return within(set.name,
                         [&] { return make_user_pool(*data, users, recipe.data_seed, threads); });
         },
         [&](const fs::path& file, const UserPool& pool) { save_user_pool(file, pool, made_from); });
@@ -139,7 +128,7 @@ std::shared_ptr<const ClassificationData> DataSource::classification(const Sampl
   return share(classification_, key_of(set.files, set.name + set.reading), [&] {
     ThreadPool threads = make_threads();
     Samples samples = set.read(threads);
-    return naming(set.name, [&] { return prepare_classification(std::move(samples)); });
+    return within(set.name, [&] { return prepare_classification(std::move(samples)); });
   });
 }
 

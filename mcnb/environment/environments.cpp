@@ -1,7 +1,6 @@
 #include "mcnb/environment/environments.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <mutex>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
 #include "mcnb/data/formats/ratings_readers.h"
 #include "mcnb/data/formats/samples_readers.h"
 #include "mcnb/data/prepare/provenance.h"
@@ -28,7 +28,7 @@ struct Entry {
   std::string help;
   std::vector<OptionHelp> options;
   std::function<OptionValues(const OptionValues&)> all_options;
-  // The files it is made of, where it is made of files.
+  // The files it is made of, if any.
   std::function<std::vector<fs::path>(const EnvironmentSpec&)> files;
   std::function<std::unique_ptr<Environment>(const EnvironmentSpec&, std::uint64_t seed)> make;
   bool classifies = false;
@@ -58,7 +58,7 @@ Entry synthetic() {
 DataSource& source_of(const EnvironmentSpec& spec) {
   if (spec.data == nullptr) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("environment {}: nobody has said where data sets are", spec.name));
+                fmt::format("environment {}: no folder with data sets was given", spec.name));
   }
   return *spec.data;
 }
@@ -81,7 +81,7 @@ SamplesSet samples_set(const std::string& name, const EnvironmentSpec& spec) {
           }};
 }
 
-// Rounds of one or several sets of labelled samples.
+// An environment of one or several sets of labelled samples.
 Entry classification(const std::string& name, const std::string& help,
                      const std::vector<std::string>& parts) {
   const auto& table = classification_option_table();
@@ -138,7 +138,7 @@ Entry recommendation(const DataSet& set) {
           }};
 }
 
-// Your own data: the options of a data set, the file, and how to read it.
+// Options for a user's own data: those of a data set, the file, and how to read it.
 struct OwnRatings {
   std::string file;
   std::string user_column;
@@ -163,7 +163,8 @@ const std::vector<std::pair<std::string, char>> kSeparators{
 
 const std::vector<std::pair<std::string, HeaderLine>> kHeaders{
     {"auto", HeaderLine::kAuto}, {"yes", HeaderLine::kYes}, {"no", HeaderLine::kNo}};
-const std::string kHeaderHelp = "whether the first line names the columns; auto: as it looks";
+const std::string kHeaderHelp =
+    "whether the first line names the columns; auto: decided by its fields";
 
 const OptionTable<OwnRatings>& own_ratings_table() {
   static const OptionTable<OwnRatings> table = [] {
@@ -206,7 +207,7 @@ Own read_own(const OptionTable<Own>& table, const OptionValues& values) {
   return own;
 }
 
-// `make(own, source, seed)` gives the environment.
+// `make(own, source, seed)` returns the environment.
 template <class Own, class Make>
 Entry own_data(std::string name, std::string help, const OptionTable<Own>& table,
                const Make& make) {
@@ -262,7 +263,7 @@ std::unique_ptr<Environment> make_own_samples(const OwnSamples& own, DataSource&
   return make_classification_world(source, {samples}, own.world, seed);
 }
 
-// The synthetic world, then every data set of the catalogue, then your own.
+// The synthetic world, then every data set of the catalogue, then the user's own data.
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> made{synthetic()};
@@ -305,6 +306,10 @@ std::vector<EnvironmentHelp> environment_help() {
   return all;
 }
 
+std::shared_ptr<DataSource> make_data_source(DataSettings settings) {
+  return std::make_shared<DataSource>(std::move(settings));
+}
+
 OptionValues all_options(const EnvironmentSpec& spec) {
   return find_entry(spec.name).all_options(spec.options);
 }
@@ -317,7 +322,7 @@ std::unique_ptr<Environment> make_environment(const EnvironmentSpec& spec, std::
 
 namespace {
 
-// Of what a file holds, wherever it lies. Files that have not changed since are not read again.
+// The checksum of a file's contents. A file that has not changed is not read again.
 std::uint64_t checksum_of(const fs::path& file) {
   static std::mutex mutex;
   static std::map<std::string, std::uint64_t> known;
@@ -332,7 +337,8 @@ std::uint64_t checksum_of(const fs::path& file) {
   return known[version] = content_checksum(file);
 }
 
-// Of the names and lengths of all files below: there may be hundreds of thousands.
+// A checksum of the names and lengths of all files below a folder, which may be hundreds of
+// thousands.
 std::uint64_t checksum_of_folder(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> files(fs::recursive_directory_iterator(folder, error), {});
@@ -342,7 +348,7 @@ std::uint64_t checksum_of_folder(const fs::path& folder) {
     text += fmt::format("{} {};", file.lexically_relative(folder).string(),
                         fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0);
   }
-  return XXH3_64bits(text.data(), text.size());
+  return hash_bytes(text);
 }
 
 }  // namespace

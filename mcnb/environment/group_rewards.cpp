@@ -8,7 +8,7 @@
 namespace mcnb {
 namespace {
 
-// Second indices of Stream::kWorld that are ours; synthetic.cpp uses those below 10.
+// Second indices of Stream::kWorld; synthetic.cpp uses those below 10.
 constexpr std::uint32_t kDirections = 10;
 constexpr std::uint32_t kNetworks = 11;
 constexpr std::uint32_t kTypicalItems = 12;
@@ -46,7 +46,7 @@ class ProjectionRewards final : public GroupRewards {
       case RewardShape::kNetwork:
         break;
     }
-    check(false, "networks are no function of a projection");
+    check(false, "networks are not functions of a projection");
     return 0.0;
   }
 
@@ -54,8 +54,8 @@ class ProjectionRewards final : public GroupRewards {
   std::vector<float> directions_;
 };
 
-// z / sqrt(1 + z^2), moved into (0, 1), of a network with one hidden layer and biases, where z has
-// mean 0 and deviation kSteepness over typical items.
+// z / sqrt(1 + z^2), shifted into (0, 1), where z is the output of a network with one hidden layer
+// and biases, scaled to mean 0 and deviation kSteepness over typical items.
 class NetworkRewards final : public GroupRewards {
  public:
   NetworkRewards(const SyntheticOptions& options, std::uint64_t seed, const DrawFeatures& draw)
@@ -93,7 +93,8 @@ class NetworkRewards final : public GroupRewards {
     network.hidden.resize(kWidth * inputs_);
     for (std::size_t unit = 0; unit < kWidth; ++unit) {
       draw_unit_vector(rng, std::span(network.hidden).subspan(unit * inputs_, inputs_));
-      // About as large as the projection of a random item, so that every unit bends inside.
+      // About as large as the projection of a random item, so that every unit's kink is among the
+      // items.
       network.biases.push_back(0.5 * rng.normal() / std::sqrt(static_cast<double>(inputs_)));
       network.outgoing.push_back(rng.normal());
     }

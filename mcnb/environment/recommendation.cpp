@@ -7,7 +7,8 @@
 namespace mcnb {
 namespace {
 
-constexpr float kHalf = 0.70710678118654752F;  // two unit vectors, times this, make up one
+constexpr float kHalf =
+    0.70710678118654752F;  // two unit vectors, scaled by this, make one unit vector
 
 bool with_members(const RecommendationOptions& options) {
   return options.features == ArmFeatures::kItemAndUser ||
@@ -20,33 +21,34 @@ const OptionTable<RecommendationOptions>& recommendation_option_table() {
   using Options = RecommendationOptions;
   static const OptionTable<Options> table =
       OptionTable<Options>()
-          .count("users", &Options::users, {1, 1e7},
-                 "users: k-means groups of those who rated, whose ratings are their members'")
+          .count(
+              "users", &Options::users, {1, 1e7},
+              "number of users: k-means groups of raters; a group has the ratings of its members")
           .count("arms", &Options::arms, {1, static_cast<double>(kMostArms)},
                  "arms of a round, one of them liked")
           .choice<Protocol>("protocol", &Options::protocol,
                             {{"text", Protocol::kText}, {"notebook", Protocol::kNotebook}},
-                            "text: above 4 stars is liked, all else is not; notebook: above 4 is "
+                            "text: above 4 stars is liked, the rest is not; notebook: above 4 is "
                             "liked, below 2 is not, the rest is dropped, features from +1 and -1")
           .choice("features", &Options::features,
                   {{"auto", ArmFeatures::kAuto},
                    {"item", ArmFeatures::kItem},
                    {"item+user", ArmFeatures::kItemAndUser}},
-                  "what an arm looks like: the item, or the item and who rated it; auto: item+user "
+                  "features of an arm: the item, or the item and who rated it; auto: item+user "
                   "for protocol = notebook, else item")
           .choice<SvdSource>("svd", &Options::svd,
                              {{"all", SvdSource::kAll}, {"held-out", SvdSource::kHeldOut}},
                              "ratings that features come from: all, or one half while rounds come "
                              "from the other")
-          .number("liked_above", &Options::liked_above, {-1e9, 1e9}, "ratings above are liked")
+          .number("liked_above", &Options::liked_above, {-1e9, 1e9}, "ratings above this are liked")
           .number("disliked_below", &Options::disliked_below, {-1e9, 1e9},
-                  "ratings below are not, in protocol = notebook")
+                  "ratings below are not liked (protocol = notebook)")
           .count("most_users", &Options::most_users, {1, 1e7},
-                 "at most so many of those with most ratings are kept")
+                 "how many users are kept: those with most ratings")
           .count("most_items", &Options::most_items, {1, 1e7},
-                 "at most so many of those with most ratings are kept")
+                 "how many items are kept: those with most ratings")
           .count("data_seed", &Options::data_seed, {0, 1e15},
-                 "of what is drawn to prepare the data; runs of any seed share it");
+                 "seed of what is drawn to prepare the data; runs with any seed share the data");
   return table;
 }
 
@@ -95,10 +97,10 @@ RecommendationWorld::Pair RecommendationWorld::draw(const Pairs& pairs, std::siz
   const auto begin = pairs.before.begin() + pool_->begin[user];
   const auto end = pairs.before.begin() + pool_->begin[user + 1];
   const std::uint64_t number = *begin + rng.below(pair_count(pairs, user));
-  const auto place = std::upper_bound(begin, end, number) - 1;
+  const auto found = std::upper_bound(begin, end, number) - 1;
   const std::uint32_t member =
-      pool_->members[static_cast<std::size_t>(place - pairs.before.begin())];
-  return {member, pairs.lists->of(member)[static_cast<std::size_t>(number - *place)]};
+      pool_->members[static_cast<std::size_t>(found - pairs.before.begin())];
+  return {member, pairs.lists->of(member)[static_cast<std::size_t>(number - *found)]};
 }
 
 Features RecommendationWorld::features(Pair pair, std::span<float> buffer) const {
@@ -132,7 +134,7 @@ const Round& RecommendationWorld::next_round() {
   Rng rng(seed_, Stream::kRounds, next_id_);
   round_.id = RoundId{next_id_++};
   const auto user = static_cast<std::size_t>(rng.below(user_count()));
-  // The others are drawn alike, so the place of the liked one is all that an order can change.
+  // The other arms are drawn alike, so a random order only has to move the liked arm.
   liked_arm_ = static_cast<std::size_t>(rng.below(offered_.size()));
   const std::size_t width = with_members_ ? inputs() : 0;
   for (std::size_t i = 0; i < offered_.size(); ++i) {

@@ -14,7 +14,7 @@
 
 namespace mcnb {
 
-// What an arm looks like.
+// The features of an arm.
 enum class ArmFeatures {
   kAuto,         // kItemAndUser under Protocol::kNotebook, kItem otherwise
   kItem,         // the item's vector
@@ -26,16 +26,16 @@ struct RecommendationOptions : RecommendationRecipe {
   std::uint64_t arms = 10;  // K in the paper
   ArmFeatures features = ArmFeatures::kAuto;
 };
-// All but the kind of the ratings, which a data set knows itself.
+// All options except the kind of ratings, which the data set decides.
 const OptionTable<RecommendationOptions>& recommendation_option_table();
 
-// Rounds from ratings. A round: a user of the pool, uniformly; one arm among the pairs (member,
-// item) that the user's members liked, all others among those that they did not, with replacement,
-// in random order. The reward is 1 for the liked one, and nothing about it is random.
+// Rounds from ratings. A round draws a user of the pool uniformly. One arm is drawn from the pairs
+// (member, item) that the user's members liked, the others from the pairs that they did not like,
+// with replacement and in random order. The reward is 1 for the liked pair and 0 for the others.
 //
-// Data and pool are shared, not copied. Arms of kItem borrow the item's features from the data;
-// those of kItemAndUser are put together in a buffer of this object, two copies of ten numbers an
-// arm: all pairs of MovieLens 25M, put together beforehand, would take a gigabyte.
+// Data and pool are shared, not copied. Arms of kItem borrow the item's features from the data.
+// Arms of kItemAndUser are composed in a buffer of this object, since all pairs of MovieLens 25M
+// together would take a gigabyte.
 class RecommendationWorld final : public Environment {
  public:
   // The pool must have been made of the data. Throws Error (kUsage) for options out of range.
@@ -46,7 +46,7 @@ class RecommendationWorld final : public Environment {
   std::size_t user_count() const override { return pool_->user_count(); }
   std::uint32_t inputs() const override;
   std::string description() const override { return describe(*data_) + "; " + describe(*pool_); }
-  // The centres of the users' members, at unit length.
+  // The centres of the users' members, scaled to unit length.
   std::span<const float> user_features() const override { return pool_->features; }
   std::size_t user_feature_count() const override { return kRecommendationFeatures; }
   std::span<const StartDatum> start_data() const override { return start_data_; }
@@ -54,7 +54,7 @@ class RecommendationWorld final : public Environment {
   float reward(ArmIndex arm) const override;
   double expected_reward(ArmIndex arm) const override { return reward(arm); }
 
-  // Who rated the item of an arm of the round made last.
+  // The member who rated the item of an arm of the latest round.
   std::size_t member(ArmIndex arm) const { return offered_[index(arm)].member; }
 
  private:
@@ -62,17 +62,18 @@ class RecommendationWorld final : public Environment {
     std::uint32_t member;
     std::uint32_t item;
   };
-  // Where the pairs of one kind lie.
+  // The pairs of one kind.
   struct Pairs {
     const ItemLists* lists;
-    // How many pairs the members before each place of the pool have, and all of them.
+    // before[i] is how many pairs the members before index i of the pool have; the last is the
+    // total.
     std::vector<std::uint64_t> before;
   };
 
   Pairs find_pairs(const ItemLists& lists) const;
   std::uint64_t pair_count(const Pairs& pairs, std::size_t user) const;
   Pair draw(const Pairs& pairs, std::size_t user, Rng& rng) const;
-  // Of a pair; `buffer` is for what is not in the data.
+  // The features of a pair; `buffer` is for features that have to be composed.
   Features features(Pair pair, std::span<float> buffer) const;
   void make_start_data();
 
@@ -85,7 +86,7 @@ class RecommendationWorld final : public Environment {
   std::vector<float> start_features_;
   std::vector<StartDatum> start_data_;
   std::vector<float> arm_features_;
-  std::vector<Pair> offered_;  // the arms of the round made last
+  std::vector<Pair> offered_;  // the arms of the latest round
   std::size_t liked_arm_ = 0;
   Round round_;
   std::uint64_t next_id_ = 0;

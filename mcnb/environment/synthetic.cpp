@@ -22,9 +22,9 @@ constexpr std::uint32_t kProfiles = 3;
 constexpr std::uint32_t kLooks = 4;
 
 constexpr std::size_t kUserFeatures = 10;
-constexpr double kLookNoise = 0.1;  // of each number, beside profiles of unit length
+constexpr double kLookNoise = 0.1;  // deviation of each number; profiles have unit length
 
-// Candidates that are looked at before an item with the wanted gap counts as impossible.
+// After so many candidates an item with the wanted gap counts as impossible.
 constexpr std::size_t kMostCandidates = 100'000;
 constexpr std::uint64_t kMostNumbers = 1'000'000'000;  // in the catalogue's features
 
@@ -65,7 +65,7 @@ bool far_apart(std::span<const double> values, double gap, std::vector<double>& 
   return true;
 }
 
-// Of unit length again.
+// Scales to unit length again.
 void append_constant(std::span<float> features) {
   const float scale = std::sqrt(0.5F);
   features.back() = 1.0F;
@@ -88,9 +88,9 @@ const OptionTable<SyntheticOptions>& synthetic_option_table() {
                   "can then express reward=linear")
           .count("arms", &Options::arms, {1, static_cast<double>(kMostArms)}, "arms of a round")
           .count("items", &Options::items, {0, 1e7},
-                 "items of the catalogue; 0: fresh ones in every round")
+                 "items of the catalogue; 0: new ones in every round")
           .count("topics", &Options::topics, {1, 1000},
-                 "kinds of items; who agrees with whom is drawn anew for each")
+                 "kinds of items; each has its own groups of users")
           .number("topic_spread", &Options::topic_spread, {0, 100, true},
                   "how far items lie from their topic's centre (with several topics)")
           .choice("reward", &Options::reward,
@@ -99,14 +99,14 @@ const OptionTable<SyntheticOptions>& synthetic_option_table() {
                    {"quadratic", RewardShape::kQuadratic},
                    {"network", RewardShape::kNetwork}},
                   "shape of the expected reward")
-          .number("frequency", &Options::frequency, {0, 1000, true}, "of the cosine")
+          .number("frequency", &Options::frequency, {0, 1000, true}, "frequency of the cosine")
           .number("gap", &Options::gap, {0, 1, false, true},
                   "least difference between two groups on every item")
           .choice("noise", &Options::noise,
                   {{"none", RewardNoise::kNone},
                    {"bernoulli", RewardNoise::kBernoulli},
                    {"gaussian", RewardNoise::kGaussian}},
-                  "how rewards scatter")
+                  "noise of the rewards")
           .number("noise_deviation", &Options::noise_deviation, {0, 10},
                   "standard deviation of gaussian noise");
   return table;
@@ -127,6 +127,8 @@ SyntheticWorld::SyntheticWorld(const SyntheticOptions& options, std::uint64_t se
   resize(offered_, options_.arms);
   round_.arms.resize(options_.arms);
 }
+
+SyntheticWorld::~SyntheticWorld() = default;
 
 void SyntheticWorld::make_topics() {
   centres_.resize(options_.topics * options_.features);

@@ -34,7 +34,7 @@ struct SyntheticOptions {
   std::uint64_t features = 8;  // d
   bool constant_feature = false;
   std::uint64_t arms = 10;     // K
-  std::uint64_t items = 1000;  // 0: fresh ones in every round
+  std::uint64_t items = 1000;  // 0: new ones in every round
   std::uint64_t topics = 1;
   double topic_spread = 1.0;
   RewardShape reward = RewardShape::kNetwork;
@@ -45,35 +45,29 @@ struct SyntheticOptions {
 };
 const OptionTable<SyntheticOptions>& synthetic_option_table();
 
-// The true expected rewards of every group, on every topic.
-class GroupRewards {
- public:
-  virtual ~GroupRewards() = default;
-  // values[g] = what group g expects of an item of this topic, in [0, 1].
-  virtual void find(std::size_t topic, std::span<const float> features,
-                    std::span<double> values) const = 0;
-};
+class GroupRewards;
 
 // Users in groups that truly agree, with known reward functions.
 //
-// An item has features of unit length and belongs to one topic: that of the nearest of the topics'
-// centres, so the features say which. On every topic the users are grouped afresh and independently
-// (who agrees depends on the arm), into groups of equal size (give or take one), each with a reward
-// function of its own. On every item that is ever offered any two groups differ by at least `gap`.
-// With `constant_feature` a 1 is put behind an item's features and all are divided by sqrt(2): then
-// the linear shape, (1 + a.x) / 2, is a scalar product with what policies see.
-// A round: a user, uniformly; arms distinct items, uniformly, all for that user.
+// An item has features of unit length and belongs to the topic with the nearest centre, so its
+// features determine the topic. Each topic has its own independent groups of users (who agrees
+// depends on the arm), of equal size up to one, and each group has its own reward function. On
+// every item that is offered, any two groups differ by at least `gap`. With `constant_feature` a 1
+// is appended to an item's features and all are divided by sqrt(2): then the linear shape, (1 +
+// a.x) / 2, is a scalar product with the features that policies see. A round draws a user
+// uniformly, and distinct items uniformly as the arms of that user.
 class SyntheticWorld final : public Environment {
  public:
-  // Throws Error (kUsage) for options out of range, that contradict each other, or for which no
-  // items can be found; the last also in next_round where every round has fresh items.
+  // Throws Error (kUsage) for options that are out of range, contradict each other, or allow no
+  // items; with items = 0 the last can also happen in next_round.
   SyntheticWorld(const SyntheticOptions& options, std::uint64_t seed);
+  ~SyntheticWorld() override;
 
   std::size_t user_count() const override { return options_.users; }
   std::uint32_t inputs() const override {
     return static_cast<std::uint32_t>(options_.features + (options_.constant_feature ? 1 : 0));
   }
-  // A user looks like its groups, roughly: a random profile of each, summed, and noise.
+  // The sum of random profiles of the user's groups, plus noise.
   std::span<const float> user_features() const override { return user_features_; }
   std::size_t user_feature_count() const override;
   std::span<const StartDatum> start_data() const override { return start_data_; }
@@ -85,11 +79,11 @@ class SyntheticWorld final : public Environment {
   std::vector<std::uint32_t> true_groups(ArmIndex arm) const override;
 
   std::size_t topic(ArmIndex arm) const { return offered_.topics[index(arm)]; }
-  // What the arm is worth to every group of its topic.
+  // The expected reward of the arm for every group of its topic.
   std::span<const double> group_values(ArmIndex arm) const;
 
  private:
-  // Items in rows: their features as policies see them, topics, and values for each group.
+  // Items in rows: features as policies see them, topics, and values for each group.
   struct Items {
     std::vector<float> features;
     std::vector<std::uint32_t> topics;
@@ -121,7 +115,7 @@ class SyntheticWorld final : public Environment {
   Items catalogue_;
   Items start_items_;
   std::vector<StartDatum> start_data_;
-  Items offered_;  // the arms of the round made last
+  Items offered_;  // the arms of the latest round
   Round round_;
   std::uint64_t next_id_ = 0;
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/table.h"
+#include "mcnb/base/files.h"
 #include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 2;
 constexpr std::int64_t kApplication = 1296256578;  // "MCNB"
-constexpr std::string_view kFailed = "failed: ";   // no JSON begins so
+constexpr std::string_view kFailed = "failed: ";   // begins a failure; JSON begins with {
 
 Json to_json(const CellResult& result) {
   Json curve{{"round", Json::array()}, {"regret", Json::array()}};
@@ -36,17 +36,23 @@ Json to_json(const CellResult& result) {
     quality["recall"].push_back(point.quality.recall);
     quality["adjusted_rand"].push_back(point.quality.adjusted_rand);
   }
-  return {{"policy", result.policy},
-          {"seed", result.seed},
-          {"rounds", result.rounds},
-          {"regret", result.regret},
-          {"reward", result.reward},
-          {"seconds", result.seconds},
-          {"training_steps", result.steps.training},
-          {"adaptation_steps", result.steps.adaptation},
-          {"memory_bytes", result.memory_bytes},
-          {"curve", std::move(curve)},
-          {"quality", std::move(quality)}};
+  Json json{{"policy", result.policy},
+            {"seed", result.seed},
+            {"rounds", result.rounds},
+            {"regret", result.regret},
+            {"reward", result.reward},
+            {"seconds", result.seconds},
+            {"training_steps", result.steps.training},
+            {"adaptation_steps", result.steps.adaptation},
+            {"memory_bytes", result.memory_bytes},
+            {"curve", std::move(curve)},
+            {"quality", std::move(quality)}};
+  if (result.parts) {
+    json["part_seconds"] = {{"clustering", result.parts->clustering},
+                            {"adaptation", result.parts->adaptation},
+                            {"training", result.parts->training}};
+  }
+  return json;
 }
 
 CellResult from_json(const Json& json) {
@@ -58,6 +64,10 @@ CellResult from_json(const Json& json) {
                     .seconds = json.at("seconds"),
                     .steps = {json.at("training_steps"), json.at("adaptation_steps")},
                     .memory_bytes = json.at("memory_bytes")};
+  if (const auto parts = json.find("part_seconds"); parts != json.end()) {
+    result.parts =
+        PartSeconds{parts->at("clustering"), parts->at("adaptation"), parts->at("training")};
+  }
   const Json& curve = json.at("curve");
   for (std::size_t i = 0; i < curve.at("round").size(); ++i) {
     result.curve.push_back({curve.at("round").at(i), curve.at("regret").at(i)});
@@ -71,7 +81,7 @@ CellResult from_json(const Json& json) {
   return result;
 }
 
-// A result as a cell of a file has it, with where it was made.
+// Reads a stored result with its origin.
 StoredCell stored_cell(const std::string& text, std::string program) {
   try {
     const Json json = Json::parse(text);
@@ -82,19 +92,19 @@ StoredCell stored_cell(const std::string& text, std::string program) {
   }
 }
 
-// Nothing where the text is damaged: the cell is then run again.
+// nullopt if the text is damaged: the cell is then run again.
 std::optional<StoredCell> readable(const std::string& text, std::string program,
                                    const std::string& label) {
   try {
     StoredCell cell = stored_cell(text, std::move(program));
-    cell.result.policy = label;  // the same options may have been written differently
+    cell.result.policy = label;  // equal options may have been written differently
     return cell;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-// What is played, whatever the program and the data.
+// What a cell plays, without program and data.
 Json description(const Cell& cell) {
   return {{"format", kFormat},
           {"environment", cell.environment.name},
@@ -106,8 +116,8 @@ Json description(const Cell& cell) {
           {"rounds", cell.rounds}};
 }
 
-// What is played, without the options that are as always: programs that do not know all of today's
-// played with these.
+// A description without options that have their default values. So runs of programs that did not
+// yet know all of today's options are found.
 Json unusual(Json what) {
   what.erase("program");
   what.erase("environment_sources");
@@ -124,7 +134,7 @@ Json unusual(Json what) {
     if (what["policy"] != kOracle) {
       strip("policy_options", resolved_options({.name = what["policy"]}));
     }
-  } catch (const Error&) {  // a policy or environment that is no more: nobody asks for it
+  } catch (const Error&) {  // of a policy or environment that no longer exists
   }
   return what;
 }
@@ -132,6 +142,19 @@ Json unusual(Json what) {
 // The environment with its options.
 std::string world_of(const Json& what) {
   return Json{what.at("environment"), what.at("environment_options")}.dump();
+}
+
+// Calls `body` in one transaction, which an exception undoes.
+template <class Body>
+void in_transaction(Database& database, const Body& body) {
+  database.run("BEGIN IMMEDIATE");
+  try {
+    body();
+    database.run("COMMIT");
+  } catch (...) {
+    database.run("ROLLBACK");
+    throw;
+  }
 }
 
 }  // namespace
@@ -153,7 +176,7 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program, std
     make_folder(path.parent_path());
   }
   database_ = std::make_unique<Database>(path, Database::Access::kCreate);
-  database_->run("BEGIN IMMEDIATE");  // of several that make the file one is the first
+  database_->run("BEGIN IMMEDIATE");  // only one of several programs makes the tables
   const std::int64_t kind = database_->number("PRAGMA application_id");
   if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
     database_->run(
@@ -165,15 +188,15 @@ CellStore::CellStore(const std::filesystem::path& path, std::string program, std
                 fmt::format("{}: expected results of mcnb, found another database", path.string()));
   }
   database_->run("COMMIT");
-  database_->keep_log();
+  database_->use_wal();
   database_->run("PRAGMA synchronous = FULL");
-  // A file that can only be read fails here, not after the first cell.
+  // A read-only file fails here, not after the first cell.
   database_->run(
       "CREATE TABLE IF NOT EXISTS texts(name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;"
       "BEGIN IMMEDIATE; ROLLBACK");
 }
 
-// A result, or a failure, as it is kept.
+// The stored text of a result or a failure.
 std::optional<std::string> CellStore::find_text(const Cell& cell) const {
   return text_at(cell_key(cell, program_));
 }
@@ -198,12 +221,12 @@ void CellStore::save_text(const Cell& cell, const std::string& text) const {
       .bind(5, static_cast<std::int64_t>(cell.rounds))
       .bind(6, std::string_view(text))
       .finish();
-  knows_places_ = false;
+  is_indexed_ = false;
 }
 
-// All cells of the file, by what they are, and how many there are of each program and data.
-void CellStore::find_places() const {
-  places_.clear();
+// Reads the keys of all cells, and counts the cells of each program and each data.
+void CellStore::index_cells() const {
+  candidates_.clear();
   programs_.clear();
   data_.clear();
   Statement statement(*database_, "SELECT key FROM cells");
@@ -213,27 +236,27 @@ void CellStore::find_places() const {
     if (!what.is_object() || !what.contains("program") || !what.contains("environment_sources")) {
       continue;
     }
-    const Place place{what["program"], what["environment_sources"], key};
+    const Candidate one{what["program"], what["environment_sources"], key};
     what = unusual(std::move(what));
-    ++programs_[place.program];
-    ++data_[world_of(what)][place.data];
-    places_.emplace(what.dump(), place);
+    ++programs_[one.program];
+    ++data_[world_of(what)][one.data];
+    candidates_.emplace(what.dump(), one);
   }
-  knows_places_ = true;
+  is_indexed_ = true;
 }
 
-std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
+std::optional<CellStore::Candidate> CellStore::best_candidate(const Cell& cell) const {
   const Json what = unusual(description(cell));
   std::optional<std::string> here;
   try {
     here = source_text(cell.environment);
-  } catch (const Error&) {  // the data is gone
+  } catch (const Error&) {  // the data is not on this machine
   }
   const std::lock_guard lock(mutex_);
-  if (!knows_places_) {
-    find_places();
+  if (!is_indexed_) {
+    index_cells();
   }
-  // All cells of a world have the same data: what is here, or else what most have.
+  // All cells of an environment use one data: that of this machine, else that of most cells.
   const std::map<std::string, std::size_t>& known = data_[world_of(what)];
   std::string data = here.value_or("");
   if (!here || !known.contains(data)) {
@@ -243,15 +266,15 @@ std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
       most = std::max(most, cells);
     }
   }
-  std::optional<Place> best;
-  const auto [first, last] = places_.equal_range(what.dump());
+  std::optional<Candidate> best;
+  const auto [first, last] = candidates_.equal_range(what.dump());
   for (auto found = first; found != last; ++found) {
-    const Place& place = found->second;
+    const Candidate& one = found->second;
     const bool is_better =
-        !best || place.program == program_ ||
-        (best->program != program_ && programs_[place.program] > programs_[best->program]);
-    if (place.data == data && is_better) {
-      best = place;
+        !best || one.program == program_ ||
+        (best->program != program_ && programs_[one.program] > programs_[best->program]);
+    if (one.data == data && is_better) {
+      best = one;
     }
   }
   if (best) {
@@ -261,19 +284,19 @@ std::optional<CellStore::Place> CellStore::find_place(const Cell& cell) const {
 }
 
 std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
-  const std::optional<Place> place = find_place(cell);
-  const std::optional<std::string> text = place ? text_at(place->key) : std::nullopt;
+  const std::optional<Candidate> found = best_candidate(cell);
+  const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
   if (!text || text->starts_with(kFailed)) {
     return std::nullopt;
   }
-  return readable(*text,
-                  place->program + (place->is_other_data ? ", on other data than is here" : ""),
-                  cell.policy.label);
+  return readable(
+      *text, found->program + (found->is_other_data ? ", on data that is not on this machine" : ""),
+      cell.policy.label);
 }
 
 std::optional<std::string> CellStore::find_any_failure(const Cell& cell) const {
-  const std::optional<Place> place = find_place(cell);
-  const std::optional<std::string> text = place ? text_at(place->key) : std::nullopt;
+  const std::optional<Candidate> found = best_candidate(cell);
+  const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
   return text && text->starts_with(kFailed) ? std::optional(text->substr(kFailed.size()))
                                             : std::nullopt;
 }
@@ -328,6 +351,25 @@ void CellStore::keep_text(const std::string& name, const std::string& text) cons
       .finish();
 }
 
+void CellStore::change_text(
+    const std::string& name,
+    const std::function<std::string(const std::optional<std::string>&)>& change) const {
+  const std::lock_guard lock(mutex_);
+  in_transaction(*database_, [&] {
+    Statement read(*database_, "SELECT text FROM texts WHERE name = ?1");
+    std::optional<std::string> before;
+    if (read.bind(1, std::string_view(name)).next()) {
+      before = std::string(read.bytes(0));
+    }
+    read.reset();
+    const std::string text = change(before);
+    Statement(*database_, "INSERT OR REPLACE INTO texts VALUES(?1, ?2)")
+        .bind(1, std::string_view(name))
+        .bind(2, std::string_view(text))
+        .finish();
+  });
+}
+
 std::map<std::string, std::string> CellStore::kept_texts() const {
   const std::lock_guard lock(mutex_);
   Statement statement(*database_, "SELECT name, text FROM texts");
@@ -355,8 +397,7 @@ std::size_t CellStore::merge(const std::filesystem::path& other) const {
   Database from(other, Database::Access::kUntouched);
   const std::lock_guard lock(mutex_);
   const std::int64_t before = database_->number("SELECT count(*) FROM cells");
-  database_->run("BEGIN IMMEDIATE");
-  try {
+  in_transaction(*database_, [&] {
     Statement cells(from, "SELECT key, environment, policy, seed, rounds, result FROM cells");
     Statement add_cell(*database_, "INSERT OR IGNORE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
     while (cells.next()) {
@@ -370,12 +411,8 @@ std::size_t CellStore::merge(const std::filesystem::path& other) const {
         add_text.bind(1, texts.bytes(0)).bind(2, texts.bytes(1)).finish();
       }
     }
-    database_->run("COMMIT");
-  } catch (...) {
-    database_->run("ROLLBACK");
-    throw;
-  }
-  knows_places_ = false;
+  });
+  is_indexed_ = false;
   return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
 }
 

@@ -33,14 +33,15 @@ ClusterQuality compare_clusters(std::span<const UserId> found, std::span<const U
   const auto in_truth = static_cast<double>(truth.size());
   const auto both = static_cast<double>(common_count(found, truth));
 
-  // Pairs that both splits put together, those that each does, and what chance would give.
+  // Pairs of users that both splits put together, that each split does, and the expectation for
+  // random splits.
   const double together = pairs(both) + pairs(in_found - both) + pairs(in_truth - both) +
                           pairs(all - in_found - in_truth + both);
   const double by_found = pairs(in_found) + pairs(all - in_found);
   const double by_truth = pairs(in_truth) + pairs(all - in_truth);
   const double expected = users < 2 ? 0.0 : by_found * by_truth / pairs(all);
   const double most = (by_found + by_truth) / 2.0;
-  // Nothing to tell apart: both splits have one part only.
+  // Equal if both splits have one part only.
   const double rand = most == expected ? 1.0 : (together - expected) / (most - expected);
   return {both / in_found, both / in_truth, rand};
 }

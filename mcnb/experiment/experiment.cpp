@@ -1,12 +1,12 @@
 #include "mcnb/experiment/experiment.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <mutex>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
 #include "mcnb/base/thread_pool.h"
 
 namespace mcnb {
@@ -19,7 +19,7 @@ const OptionTable<ExperimentOptions>& experiment_option_table() {
           .count("seeds", &Options::seeds, {1, 1e5}, "runs of every policy")
           .count("first_seed", &Options::first_seed, {0, 1e15}, "seed of the first run")
           .count("threads", &Options::threads, {0, static_cast<double>(ThreadPool::kMaxThreads)},
-                 "runs side by side; 0: one per processor");
+                 "runs at the same time; 0: one per processor");
   return table;
 }
 
@@ -50,8 +50,8 @@ Shard parse_shard(const std::string& text) {
 
 namespace {
 
-// Which part a cell belongs to: by chance, so that all parts take about as long, but the same on
-// every machine.
+// The part that a cell belongs to. A hash spreads the cells so that all parts take about as long,
+// and gives the same part on every machine.
 std::uint64_t shard_of(const Cell& cell, std::uint64_t count) {
   std::string text =
       fmt::format("{} {} {} {}", cell.environment.name, cell.policy.label, cell.seed, cell.rounds);
@@ -60,7 +60,7 @@ std::uint64_t shard_of(const Cell& cell, std::uint64_t count) {
       text += fmt::format(" {}={}", name, value);
     }
   }
-  return XXH3_64bits(text.data(), text.size()) % count + 1;
+  return hash_bytes(text) % count + 1;
 }
 
 }  // namespace
@@ -76,83 +76,129 @@ void Origins::add(const Origin& origin) {
   }
 }
 
+namespace {
+
+// Some cells on their way to results.
+class CellRun {
+ public:
+  CellRun(const std::vector<Cell>& cells, const CellStore& store, const CellRunOptions& options,
+          RunControl& control, ExperimentProgress& progress)
+      : cells_(cells),
+        store_(store),
+        options_(options),
+        control_(control),
+        progress_(progress),
+        results_(cells.size()) {}
+
+  std::vector<std::optional<CellResult>> run() {
+    const std::vector<std::size_t> missing = find_missing();
+    ThreadPool threads(options_.threads);
+    threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
+      if (!control_.stop) {
+        run_one(missing[begin]);
+      }
+    });
+    return std::move(results_);
+  }
+
+ private:
+  // Takes what the store has. Returns the cells that are left for this program.
+  std::vector<std::size_t> find_missing() {
+    std::vector<std::size_t> missing;
+    std::uint64_t rounds = 0;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (is_stored(i)) {
+        ++kept;
+      } else if (!options_.stored_only &&
+                 shard_of(cells_[i], options_.shard.count) == options_.shard.part) {
+        missing.push_back(i);
+        rounds += cells_[i].rounds;
+      }
+    }
+    progress_.cells_kept += kept;
+    progress_.cells_done += kept;
+    progress_.cells_total += kept + missing.size();
+    progress_.rounds_total += rounds;
+    return missing;
+  }
+
+  bool is_stored(std::size_t i) {
+    if (options_.fresh && !options_.stored_only) {
+      return false;
+    }
+    const Cell& cell = cells_[i];
+    std::optional<StoredCell> found =
+        options_.stored_only ? store_.find_any(cell) : store_.find(cell);
+    if (found) {
+      results_[i] = std::move(found->result);
+      note(found->origin);
+      return true;
+    }
+    if (options_.failures == nullptr) {
+      return false;
+    }
+    const std::optional<std::string> why =
+        options_.stored_only ? store_.find_any_failure(cell) : store_.find_failure(cell);
+    if (why) {
+      (*options_.failures)[i] = *why;
+    }
+    return why.has_value();
+  }
+
+  void run_one(std::size_t i) {
+    const Cell& cell = cells_[i];
+    try {
+      results_[i] = run_cell(cell, control_);
+      if (results_[i]) {
+        store_.save(cell, *results_[i]);
+        ++progress_.cells_done;
+        const std::lock_guard lock(mutex_);
+        note(store_.origin());
+      }
+    } catch (const Error& error) {
+      if (!may_fail(error)) {
+        control_.stop = true;
+        throw error.within(cell_text(cell));
+      }
+      store_.save_failure(cell, error.what());
+      ++progress_.cells_done;
+      const std::lock_guard lock(mutex_);
+      (*options_.failures)[i] = error.what();
+    } catch (...) {
+      control_.stop = true;
+      throw;
+    }
+  }
+
+  // kUsage: the policy cannot play in this environment.
+  bool may_fail(const Error& error) const {
+    return options_.failures != nullptr &&
+           (error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage);
+  }
+
+  void note(const Origin& origin) {
+    if (options_.origins != nullptr) {
+      options_.origins->add(origin);
+    }
+  }
+
+  const std::vector<Cell>& cells_;
+  const CellStore& store_;
+  const CellRunOptions& options_;
+  RunControl& control_;
+  ExperimentProgress& progress_;
+  std::mutex mutex_;  // guards failures and origins
+  std::vector<std::optional<CellResult>> results_;
+};
+
+}  // namespace
+
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,
                                                  ExperimentProgress& progress) {
-  std::vector<std::optional<CellResult>> results(cells.size());
-  std::vector<std::size_t> missing;
-  std::size_t kept = 0;
-  std::uint64_t rounds = 0;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    bool known = false;
-    if (!options.fresh || options.stored_only) {
-      std::optional<StoredCell> found =
-          options.stored_only ? store.find_any(cells[i]) : store.find(cells[i]);
-      known = found.has_value();
-      if (known) {
-        results[i] = std::move(found->result);
-        if (options.origins != nullptr) {
-          options.origins->add(found->origin);
-        }
-      }
-      if (!known && options.failures != nullptr) {
-        if (const std::optional<std::string> why = options.stored_only
-                                                       ? store.find_any_failure(cells[i])
-                                                       : store.find_failure(cells[i])) {
-          (*options.failures)[i] = *why;
-          known = true;
-        }
-      }
-    }
-    if (known) {
-      ++kept;
-    } else if (!options.stored_only &&
-               shard_of(cells[i], options.shard.count) == options.shard.part) {
-      missing.push_back(i);
-      rounds += cells[i].rounds;
-    }
-  }
-  progress.cells_kept += kept;
-  progress.cells_done += kept;
-  progress.cells_total += kept + missing.size();
-  progress.rounds_total += rounds;
-
-  std::mutex noting;
-  ThreadPool threads(options.threads);
-  threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
-    const std::size_t i = missing[begin];
-    if (control.stop) {
-      return;
-    }
-    try {
-      results[i] = run_cell(cells[i], control);
-      if (results[i]) {
-        store.save(cells[i], *results[i]);
-        ++progress.cells_done;
-        if (options.origins != nullptr) {
-          const std::lock_guard lock(noting);
-          options.origins->add(store.origin());
-        }
-      }
-    } catch (const Error& error) {
-      // kUsage: a policy that cannot take what this environment has.
-      const bool is_its_own =
-          error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage;
-      if (options.failures == nullptr || !is_its_own) {
-        control.stop = true;
-        throw;
-      }
-      store.save_failure(cells[i], error.what());
-      ++progress.cells_done;
-      const std::lock_guard lock(noting);
-      (*options.failures)[i] = error.what();
-    } catch (...) {
-      control.stop = true;
-      throw;
-    }
-  });
-  return results;
+  return CellRun(cells, store, options, control, progress).run();
 }
 
 std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,

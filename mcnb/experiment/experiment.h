@@ -20,27 +20,27 @@ struct ExperimentOptions {
 };
 const OptionTable<ExperimentOptions>& experiment_option_table();
 
-// Policies compared in one environment: every policy with every seed, all of them in the same
-// rounds at the same seed.
+// Policies compared in one environment: every policy runs with every seed. Policies with equal
+// seeds meet equal rounds.
 struct Experiment {
   EnvironmentSpec environment;
   std::vector<PolicySpec> policies;
   ExperimentOptions options;
-  std::string description = {};  // of the environment, where it has one
+  std::string description = {};  // of the environment; may be empty
 };
 
-// Seed by seed, so that all policies get equally far.
+// All cells, seed by seed: an interrupted experiment then has about as many of every policy.
 std::vector<Cell> cells_of(const Experiment& experiment);
 
-// For watching an experiment from another thread.
+// For another thread, to watch an experiment.
 struct ExperimentProgress {
-  std::atomic<std::uint64_t> rounds_total{0};  // of the cells that had to be run; 0: not yet known
+  std::atomic<std::uint64_t> rounds_total{0};  // of the cells that have to be run; 0: not yet known
   std::atomic<std::size_t> cells_total{0};
   std::atomic<std::size_t> cells_kept{0};  // found in the store
   std::atomic<std::size_t> cells_done{0};  // kept or run
 };
 
-// Which part of the cells is run here, from 1: about as many as in every other part.
+// The part of the cells that this program runs, from 1. All parts have about equally many cells.
 struct Shard {
   std::uint64_t part = 1;
   std::uint64_t count = 1;
@@ -48,15 +48,14 @@ struct Shard {
 // Reads "2/5". Throws Error (kUsage).
 Shard parse_shard(const std::string& text);
 
-// What became of cells that could not be played to their end, by their place: a policy whose
-// network left the finite numbers, say.
+// Why cells could not finish, by their index: a network left the finite numbers, for example.
 using CellFailures = std::map<std::size_t, std::string>;
 
-// Where results come from, and how many from each.
+// The programs, machines and days that made some results, with the number of results of each.
 struct Origins {
   std::map<std::string, std::size_t> programs;
-  std::map<std::string, std::size_t> machines;  // those that are known
-  std::string first_date;                       // empty: none is known
+  std::map<std::string, std::size_t> machines;  // without results of unknown machines
+  std::string first_date;                       // empty: no date is known
   std::string last_date;
 
   void add(const Origin& origin);
@@ -65,24 +64,24 @@ struct Origins {
 struct CellRunOptions {
   std::uint64_t threads = 0;
   bool fresh = false;        // run again what the store has
-  bool stored_only = false;  // run nothing, and take results of whatever program and data
+  bool stored_only = false;  // run nothing, and accept results of any program and data
   Shard shard = {};
-  CellFailures* failures = nullptr;  // where kInput and kUsage go instead of ending all
-  Origins* origins = nullptr;        // where those of all results go
+  // If set, receives the failures of kinds kInput and kUsage, which otherwise end the whole run.
+  CellFailures* failures = nullptr;
+  Origins* origins = nullptr;  // if set, receives the origins of all results
 };
 
-// Runs the cells that the store does not have side by side, and saves each as soon as it is
-// finished. The result of a cell is empty where it was not run: the run was stopped, or the cell
-// belongs to another shard. Apart from the times, results do not depend on the number of threads,
-// nor on which cells were kept. Throws what a cell throws, after stopping the others, unless it is
-// one of the failures that are asked for.
+// Runs the cells that the store does not have, in parallel, and saves each as soon as it is
+// finished. The result of a cell is empty if the cell was not run: the run was stopped, or the cell
+// belongs to another shard. Apart from times, results depend neither on the number of threads nor
+// on which cells were stored before. If a cell throws an Error that `failures` does not take, stops
+// the other cells and throws it with the cell's name.
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,
                                                  ExperimentProgress& progress);
 
-// All cells of an experiment, in the order of cells_of; fewer of them, in the same order, when it
-// was stopped.
+// The results of an experiment in the order of cells_of; only the finished ones if it was stopped.
 std::vector<CellResult> run_experiment(const Experiment& experiment, const CellStore& store,
                                        bool fresh, RunControl& control,
                                        ExperimentProgress& progress);

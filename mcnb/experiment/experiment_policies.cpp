@@ -18,7 +18,7 @@ class Oracle final : public Policy {
     std::vector<Score> scores;
     for (const Arm& arm : round.arms) {
       const double expected = environment_.expected_reward(arm.index);
-      scores.push_back({.value = expected, .estimate = expected});
+      scores.push_back(Score(expected));
     }
     return scores;
   }

@@ -14,17 +14,17 @@ namespace mcnb {
 inline constexpr const char* kOracle = "oracle";
 
 // Reads "mcnb:gamma=0.2,linucb,oracle". Throws Error (kUsage) as parse_policy does, for an empty
-// list, and for a policy that is listed twice.
+// list, and for a policy that occurs twice.
 std::vector<PolicySpec> parse_policies(const std::string& text);
 
 std::vector<PolicyHelp> experiment_policy_help();
 
-// Policies as they play there: M-CNB without a preset has the one for classification where that is
-// what the environment does. Labels stay.
+// The policies with the options they have in this environment: M-CNB without a preset gets the one
+// for classification if the environment is one. Labels do not change.
 std::vector<PolicySpec> fitted_to(const EnvironmentSpec& environment,
                                   std::vector<PolicySpec> policies);
 
-// The environment must outlive the policy.
+// The oracle borrows the environment, which must outlive the policy.
 std::unique_ptr<Policy> make_experiment_policy(const PolicySpec& spec, const PolicySetup& setup,
                                                const Environment& environment);
 

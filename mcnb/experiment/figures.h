@@ -1,44 +1,49 @@
 #pragma once
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
-#include "mcnb/base/table.h"
-#include "mcnb/experiment/plan_run.h"
+#include "mcnb/experiment/section_writer.h"
+#include "mcnb/experiment/shown_study.h"
 
 namespace mcnb {
 
-struct NamedTable {
-  std::string name;  // of its CSV file
-  std::string caption;
-  Table for_people;
+// What a figure is made of.
+struct FigureInput {
+  const Plan& plan;
+  const PlanResults& results;
+  const std::vector<ShownStudy>& shown;
 };
 
-struct NamedPicture {
-  std::string name;  // of its files, .png and .svg
-  std::string caption;
-};
+// One function for each kind of figure (`enum class Figure`), each in its own file. It puts the
+// pictures and tables of the figure into the section.
 
-// What a plan came to, ready to be shown.
-struct Section {
-  std::string name;
-  std::string title;
-  std::string settings;  // of all environments, beside the plan's: tells sections apart
-  std::vector<std::string> notes;
-  std::vector<NamedTable> tables;
-  std::vector<NamedPicture> pictures;
-  double seconds = 0.0;  // of all its runs, in choosing and learning
-  Origins origins;       // of all its runs
-};
+// `curves`: regret over the rounds, and its difference to the first policy's; curves_figure.cpp.
+void add_curves_figure(const FigureInput& input, SectionWriter& writer);
+// `runtime`: seconds against final regret; runtime_figure.cpp.
+void add_runtime_figure(const FigureInput& input, SectionWriter& writer);
+// `axis`: final regret against the option that the plan varies; axis_figure.cpp.
+void add_axis_figure(const FigureInput& input, SectionWriter& writer);
+// `breakdown`: seconds of the parts of a round; breakdown_figure.cpp.
+void add_breakdown_figure(const FigureInput& input, SectionWriter& writer);
+// The comparison of `mcnb run`, with file names that do not depend on the environment;
+// run_figure.cpp.
+void add_run_figure(const FigureInput& input, SectionWriter& writer);
 
-// Draws the pictures of a plan and makes its tables, into the folder: pictures as PNG and SVG, all
-// tables as CSV with nothing but numbers in their columns of numbers, all curves in curves.csv.
-// Settings of an environment that are not its defaults are in titles, captions and names of files.
-// A policy that failed is left out and named in a note, and so is a study with missing cells.
-// Throws Error (kSystem) where files cannot be written; a picture that gnuplot cannot draw is a
-// note.
-Section make_section(const std::filesystem::path& folder, const Plan& plan,
-                     const PlanResults& results);
+// Tables that several figures have; policy_tables.cpp.
+
+// The first policy of the plan beside the best of the others, one row for each environment.
+void add_winners(const FigureInput& input, SectionWriter& writer);
+// All policies in one environment.
+void add_policies(const ShownStudy& shown, SectionWriter& writer);
+
+// "winners", with the plan's settings that are not defaults: a name for files about all
+// environments.
+std::string file_of_all(const FigureInput& input, const std::string& what);
+// The label, and whether policies were tuned or matched. Pictures need it because people pass them
+// on without the page.
+std::string picture_title(const FigureInput& input, const ShownStudy& shown);
+// What was published for this environment with these settings and as many rounds.
+std::optional<double> published_at(const PublishedLine& line, const ShownStudy& shown,
+                                   const SectionWriter& writer);
 
 }  // namespace mcnb

@@ -11,7 +11,7 @@
 namespace mcnb {
 namespace {
 
-// Adds ":option=value", in front of other options: those that a policy has of its own stay.
+// Adds ":option=value" unless the policy sets the option itself.
 std::string with_option(const std::string& policy, const std::string& option,
                         const std::string& value) {
   const std::string set = ":" + option + "=";
@@ -21,7 +21,8 @@ std::string with_option(const std::string& policy, const std::string& option,
   return policy + set + value;
 }
 
-// The options of another, and those that it has of its own, under the old label.
+// Applies the replacements for one environment. A replaced policy takes the options of the other,
+// keeps those that it sets itself, and keeps its label.
 std::vector<PolicySpec> replaced(std::vector<PolicySpec> policies,
                                  const std::vector<Replacement>& replacements,
                                  const std::string& environment) {
@@ -127,7 +128,7 @@ std::vector<Study> studies_of(const Plan& plan, const std::shared_ptr<DataSource
       if (varies) {
         spec.options[plan.axis->option] = value;
       }
-      all_options(spec);  // refuses values out of range before anything runs
+      all_options(spec);  // throws for values out of range, before anything runs
       studies.push_back(
           {text,
            value,
@@ -184,9 +185,13 @@ void check_settings(const OptionValues& settings, const std::vector<Plan>& plans
   }
 }
 
+bool seeds_overlap(const TuningPlan& tuning, const ExperimentOptions& options) {
+  return tuning.first_seed < options.first_seed + options.seeds &&
+         options.first_seed < tuning.first_seed + tuning.seeds;
+}
+
 void check_tuning_seeds(const TuningPlan& tuning, const ExperimentOptions& options) {
-  if (tuning.first_seed < options.first_seed + options.seeds &&
-      options.first_seed < tuning.first_seed + tuning.seeds) {
+  if (seeds_overlap(tuning, options)) {
     refuse_option("tune.first_seed", "seeds that are not reported",
                   std::to_string(tuning.first_seed));
   }

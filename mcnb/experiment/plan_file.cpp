@@ -9,8 +9,9 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/experiment_policies.h"
+#include "mcnb/experiment/plan_check.h"
 
-// Only this file of the layer knows of TOML: its header takes long to compile.
+// Only this file of the layer includes TOML, because its header takes long to compile.
 #include <toml++/toml.h>
 
 namespace mcnb {
@@ -18,18 +19,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads the fields of one file, and says where it was when something is wrong.
+// Notes the lines of all fields, and of the entries of their tables.
+void add_lines(const toml::table& table, const std::string& prefix, PlanSource& source) {
+  for (const auto& [key, value] : table) {
+    const std::string field = prefix + std::string(key.str());
+    source.lines[field] = value.source().begin.line;
+    if (prefix.empty() && value.is_table()) {
+      add_lines(*value.as_table(), field + ".", source);
+    }
+  }
+}
+
+// Reads the fields of one file. Errors name the file, the line and the field.
 class PlanReader {
  public:
-  explicit PlanReader(std::string file) : file_(std::move(file)) {}
+  explicit PlanReader(PlanSource source) : source_(std::move(source)) {}
 
   [[noreturn]] void refuse(const toml::node& node, const std::string& field,
                            const std::string& expected) const {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}: expected {}", file_,
-                                               node.source().begin.line, field, expected));
+    throw PlanFileError(ErrorKind::kUsage, source_, node.source().begin.line,
+                        fmt::format("{}: expected {}", field, expected));
   }
 
-  // As option tables and lists of policies are written.
+  // The value as text, as option tables and lists of policies expect it.
   std::string text(const toml::node& node, const std::string& field) const {
     if (const auto value = node.value_exact<std::string>()) {
       return *value;
@@ -149,7 +161,7 @@ class PlanReader {
     return tuning;
   }
 
-  // No policy has two grids.
+  // A policy must not have two grids.
   void check_once(const toml::node& node, const std::vector<Grid>& grids) const {
     std::set<std::string> seen;
     for (const Grid& grid : grids) {
@@ -183,7 +195,7 @@ class PlanReader {
       }
     }
     if (line.at.size() != line.values.size() || line.values.empty()) {
-      refuse(node, "published", "as many values as places in at, and at least one");
+      refuse(node, "published", "as many values as entries of at, and at least one");
     }
     return line;
   }
@@ -230,7 +242,8 @@ class PlanReader {
     refuse(node, "figure", "curves | runtime | axis | breakdown");
   }
 
-  void field(const std::string& key, const toml::node& value, Plan& plan) const {
+  // Reads one field of the file into the plan.
+  void read(const std::string& key, const toml::node& value, Plan& plan) const {
     if (key == "title") {
       plan.title = text(value, key);
     } else if (key == "figure") {
@@ -274,179 +287,8 @@ class PlanReader {
     }
   }
 
-  void check(const toml::table& root, const Plan& plan) const {
-    if (plan.environments.empty() || plan.policies.empty()) {
-      refuse(root, "environments, policies", "both, with at least one entry");
-    }
-    const bool may_vary = plan.figure == Figure::kAxis || plan.figure == Figure::kBreakdown;
-    if (plan.axis ? !may_vary : plan.figure == Figure::kAxis) {
-      refuse(root, "axis", "[axis] with figure = \"axis\" or \"breakdown\", and only there");
-    }
-    for (const std::string& reference : plan.references) {
-      if (reference != "sqrt" && reference != "sqrt-users") {
-        refuse(at(root, "references"), "references", "sqrt, sqrt-users");
-      }
-    }
-    const bool has_axis_figure = plan.figure == Figure::kAxis;
-    const std::pair<const char*, bool> needs_axis[] = {{"lines", plan.lines.has_value()},
-                                                       {"references", !plan.references.empty()},
-                                                       {"order_of_arms", plan.order_of_arms}};
-    for (const auto& [field, is_there] : needs_axis) {
-      if (is_there && !has_axis_figure) {
-        refuse(at(root, field), field, "figure = \"axis\" beside it");
-      }
-    }
-    if (plan.lines && plan.lines->of_environment) {
-      refuse(at(root, "lines"), "lines", "policy.NAME as its option");
-    }
-    check_policies(root, plan);
-    check_entries(root, plan);
-    if (plan.figure == Figure::kBreakdown) {
-      check_breakdown(root, plan);
-    }
-    check_distinct(at(root, "environments"), "environments", plan.environments);
-    check_distinct(at(root, "policies"), "policies", plan.policies);
-    check_environment(root, plan);
-    check_worlds(root, plan);
-    if (plan.log_axis) {
-      for (const std::string& value : plan.axis->values) {
-        if (parse_number("values", {-1e300, 1e300}, value) <= 0.0) {
-          refuse(at(root, "axis"), "values", "numbers above zero with log = true");
-        }
-      }
-    }
-    const TuningPlan& tuning = plan.tuning;
-    if (!tuning.grids.empty() && tuning.first_seed < plan.options.first_seed + plan.options.seeds &&
-        plan.options.first_seed < tuning.first_seed + tuning.seeds) {
-      refuse(at(root, "tune"), "first_seed", "seeds that are not reported");
-    }
-  }
-
  private:
-  static const toml::node& at(const toml::table& root, const char* field) {
-    const toml::node* node = root.get(field);
-    return node == nullptr ? static_cast<const toml::node&>(root) : *node;
-  }
-
-  // Errors of `check` are named with the place of the node.
-  template <class Check>
-  void said_at(const toml::node& node, const char* field, const Check& check) const {
-    try {
-      check();
-    } catch (const Error& error) {
-      const std::string why = error.what();
-      throw why.starts_with(file_)
-          ? error
-          : Error(ErrorKind::kUsage,
-                  fmt::format("{}: line {}: {}: {}", file_, node.source().begin.line, field, why));
-    }
-  }
-
-  // The settings of all environments; which of them is wrong, where one is so by itself.
-  void check_environment(const toml::table& root, const Plan& plan) const {
-    const auto check = [](const Plan& one) {
-      check_settings(one.settings, {one});
-      studies_of(one, nullptr);
-    };
-    const toml::node& table = at(root, "environment");
-    said_at(table, "environment", [&] {
-      try {
-        check(plan);
-      } catch (const Error&) {
-        for (const auto& [option, value] : plan.settings) {
-          Plan alone = plan;
-          alone.settings = {{option, value}};
-          said_at(*table.as_table()->get(option), "environment", [&] { check(alone); });
-        }
-        throw;
-      }
-    });
-  }
-
-  // No environment comes twice, in whatever words.
-  void check_worlds(const toml::table& root, const Plan& plan) const {
-    Plan bare = plan;
-    bare.axis.reset();
-    bare.lines.reset();
-    std::set<std::pair<std::string, OptionValues>> worlds;
-    for (const Study& study : studies_of(bare, nullptr)) {
-      const EnvironmentSpec& world = study.experiment.environment;
-      if (!worlds.emplace(world.name, all_options(world)).second) {
-        refuse(at(root, "environments"), "environments",
-               fmt::format("every entry once: {} is the same as another", study.environment));
-      }
-    }
-  }
-
-  void check_distinct(const toml::node& node, const char* field,
-                      const std::vector<std::string>& names) const {
-    if (std::set(names.begin(), names.end()).size() < names.size()) {
-      refuse(node, field, "every entry once");
-    }
-  }
-
-  // That environments and policies exist, with the options they have.
-  void check_entries(const toml::table& root, const Plan& plan) const {
-    const auto check_all = [&](const char* field, const std::vector<std::string>& entries,
-                               const auto& resolve) {
-      for (const std::string& entry : entries) {
-        said_at(at(root, field), field, [&] { resolve(entry); });
-      }
-    };
-    check_all("environments", plan.environments,
-              [](const std::string& entry) { all_options(parse_environment(entry)); });
-    check_all("policies", plan.policies, [](const std::string& entry) {
-      for (const PolicySpec& policy : parse_policies(entry)) {
-        policy.name == kOracle ? OptionValues() : resolved_options(policy);
-      }
-    });
-    for (const char* field : {"axis", "lines"}) {
-      if (const auto& axis = field == std::string("axis") ? plan.axis : plan.lines) {
-        check_distinct(at(root, field), "values", axis->values);
-        check_all(field, {axis->option}, [&](const std::string&) { studies_of(plan, nullptr); });
-      }
-    }
-  }
-
-  // The benchmark behind this figure has a world and a policy of its own.
-  void check_breakdown(const toml::table& root, const Plan& plan) const {
-    if (plan.environments != std::vector<std::string>{"synthetic"}) {
-      refuse(at(root, "environments"), "environments", "[\"synthetic\"] with this figure");
-    }
-    if (plan.policies != std::vector<std::string>{"mcnb:preset=algorithm"}) {
-      refuse(at(root, "policies"), "policies", "[\"mcnb:preset=algorithm\"] with this figure");
-    }
-    if (plan.axis && (!plan.axis->of_environment || plan.axis->option != "users")) {
-      refuse(at(root, "axis"), "option", "environment.users with this figure");
-    }
-  }
-
-  // That what is said of policies is said of those there are.
-  void check_policies(const toml::table& root, const Plan& plan) const {
-    const auto is_there = [&](const std::string& policy) {
-      return std::ranges::count(plan.policies, policy) > 0;
-    };
-    if (!plan.matched_to.empty() && !is_there(plan.matched_to)) {
-      refuse(at(root, "matched_to"), "matched_to", "one of the plan's policies");
-    }
-    for (const Replacement& one : plan.replacements) {
-      if (!is_there(one.policy)) {
-        refuse(at(root, "replace"), "policy",
-               fmt::format("one of the plan's policies, not {}", one.policy));
-      }
-      if (one.by->empty() &&
-          (one.policy == plan.policies.front() || one.policy == plan.matched_to)) {
-        refuse(at(root, "replace"), "by",
-               fmt::format("a policy for {}, which others are compared with", one.policy));
-      }
-    }
-    if (const std::optional<AxisClash> clash = find_clash(plan)) {
-      refuse(at(root, "policies"), "policies",
-             fmt::format("{} without {}, which the axis sets", clash->policy, clash->option));
-    }
-  }
-
-  std::string file_;
+  PlanSource source_;
 };
 
 }  // namespace
@@ -461,36 +303,29 @@ Plan read_plan(const fs::path& path) {
 }
 
 Plan read_plan(const fs::path& path, const std::string& text) {
-  const std::string file = path.string();
+  PlanSource source{.file = path.string(), .lines = {}};
   toml::table root;
   try {
-    root = toml::parse(text, file);
+    root = toml::parse(text, source.file);
   } catch (const toml::parse_error& error) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: line {}: {}", file, error.source().begin.line,
-                                               error.description()));
+    throw PlanFileError(ErrorKind::kUsage, source, error.source().begin.line,
+                        std::string(error.description()));
   }
-  const PlanReader reader(file);
+  add_lines(root, "", source);
+  const PlanReader reader(source);
   Plan plan;
   plan.name = path.stem().string();
   plan.text = text;
   for (const auto& [key, value] : root) {
     try {
-      reader.field(std::string(key.str()), value, plan);
+      reader.read(std::string(key.str()), value, plan);
+    } catch (const PlanFileError&) {
+      throw;
     } catch (const Error& error) {
-      const std::string why = error.what();
-      if (why.starts_with(file)) {
-        throw;
-      }
-      throw Error(error.kind(),
-                  fmt::format("{}: line {}: {}", file, value.source().begin.line, why));
+      throw PlanFileError(error.kind(), source, value.source().begin.line, error.what());
     }
   }
-  try {
-    reader.check(root, plan);
-  } catch (const Error& error) {
-    const std::string why = error.what();
-    throw why.starts_with(file) ? error : Error(error.kind(), fmt::format("{}: {}", file, why));
-  }
+  check_plan(plan, source);
   if (plan.title.empty()) {
     plan.title = plan.name;
   }
@@ -508,6 +343,14 @@ std::vector<std::string> plan_names(const std::vector<fs::path>& folders) {
     }
   }
   return {names.begin(), names.end()};
+}
+
+const std::vector<std::string>& paper_plans() {
+  static const std::vector<std::string> names = {"fig-recommendation", "fig-classification",
+                                                 "fig-runtime",        "table-breakdown",
+                                                 "fig-nu-gamma",       "fig-s",
+                                                 "fig-users",          "fig-clusters"};
+  return names;
 }
 
 fs::path find_plan(const std::string& name_or_path, const std::vector<fs::path>& folders) {

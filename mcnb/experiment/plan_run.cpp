@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/experiment_policies.h"
+#include "mcnb/experiment/rank_memory.h"
 #include "mcnb/experiment/statistics.h"
 
 namespace mcnb {
@@ -31,7 +31,7 @@ double seconds_of(const Found& results) {
   return seconds;
 }
 
-// One policy of one study, with the points to choose from.
+// One policy of one study, with the combinations of options to choose from.
 struct TuningCase {
   std::size_t study;
   std::size_t policy;
@@ -57,7 +57,7 @@ class PlanRun {
     if (plan_.matched_to.empty()) {
       ready = tune([](const PolicySpec&) { return true; });
     } else {
-      // Those that are matched are tuned as they will be run.
+      // Matched policies are tuned with the steps that they will be run with.
       const auto is_model = [&](const PolicySpec& policy) {
         return policy.label == plan_.matched_to;
       };
@@ -88,7 +88,7 @@ class PlanRun {
     }
     if (plan_.order_of_arms && !plan_.axis->of_environment &&
         outcome_.missing + outcome_.failed == 0) {
-      find_order();
+      compare_ranks_on_axis();
     }
     return std::move(outcome_);
   }
@@ -100,14 +100,14 @@ class PlanRun {
     options.failures = &failed_;
     options.origins = &outcome_.origins;
     Found found = run_cells(cells, store_, options, control_, progress_);
-    for (const auto& [place, why] : failed_) {
-      outcome_.failures.push_back({cells[place], why});
+    for (const auto& [index, why] : failed_) {
+      outcome_.failures.push_back({cells[index], why});
     }
     return found;
   }
 
-  // A value of an axis that an environment cannot take, like more users than its data has, is left
-  // out where others remain.
+  // Leaves out values of an axis that an environment cannot have, like more users than its data
+  // has, unless no value would remain.
   void prepare() {
     std::vector<Study> playable;
     for (Study& study : studies_) {
@@ -124,14 +124,14 @@ class PlanRun {
           outcome_.left_out.push_back(
               fmt::format("{} = {} is left out: {}", plan_.axis->option, study.at, error.what()));
           continue;
-        }  // a report can do without
+        }  // a report does not need the environment
       }
       playable.push_back(std::move(study));
     }
     studies_ = std::move(playable);
   }
 
-  // Policies that do not play as they are called.
+  // Notes policies whose options differ from those in their names.
   void name_options() {
     for (const Study& study : studies_) {
       for (const PolicySpec& policy : study.experiment.policies) {
@@ -146,7 +146,7 @@ class PlanRun {
     }
   }
 
-  // In place of what was said of the policy before.
+  // Replaces what was noted about the policy before.
   void note_options(ChosenOptions chosen) {
     std::erase_if(outcome_.chosen, [&](const ChosenOptions& before) {
       return before.environment == chosen.environment && before.at == chosen.at &&
@@ -155,16 +155,10 @@ class PlanRun {
     outcome_.chosen.push_back(std::move(chosen));
   }
 
-  // How far the order of the arms changes along the axis, for the first policy in the first study;
-  // kept beside the cells.
-  void find_order() {
+  // Compares the ranks of the arms along the axis, for the first policy in the first study. The
+  // store keeps the result.
+  void compare_ranks_on_axis() {
     const Experiment& study = outcome_.studies.front().study.experiment;
-    Experiment shorter = study;
-    shorter.options.rounds = std::min(study.options.rounds, kOrderRounds);
-    const PolicySpec place{.name = study.environment.name,
-                           .options = all_options(study.environment)};
-    std::string name = fmt::format("order {} {} {} {}", written(place), shorter.options.rounds,
-                                   kOrderStride, shorter.options.first_seed);
     std::vector<PolicySpec> policies;
     for (const std::string& label : with_values({plan_.policies.front()}, *plan_.axis)) {
       const auto found = std::ranges::find_if(study.policies, [&](const PolicySpec& policy) {
@@ -174,51 +168,25 @@ class PlanRun {
         return;
       }
       policies.push_back(*found);
-      name += " " + written(*found);
     }
-    const std::string made_by =
-        options_.cells.stored_only
-            ? ""
-            : fmt::format("{} {}", store_.program(), source_text(study.environment));
+    Experiment shorter = study;
+    shorter.options.rounds = std::min(study.options.rounds, kRankRounds);
+    const RankMemory memory(store_, shorter, policies);
+    const bool stored_only = options_.cells.stored_only;
     if (!options_.cells.fresh) {
-      outcome_.order = kept_order(name, made_by);
+      outcome_.rank_agreement = memory.find(stored_only);
     }
-    if (!outcome_.order.empty() || options_.cells.stored_only) {
+    if (!outcome_.rank_agreement.empty() || stored_only) {
       return;
     }
-    outcome_.order = compare_orders(shorter, policies, plan_.axis->values, kOrderStride, control_);
-    std::string text = made_by + "\n";
-    for (const OrderOfArms& order : outcome_.order) {
-      text += fmt::format("{} {} {}\n", number_text(order.correlation),
-                          number_text(order.same_choice), order.value);
-    }
-    if (!outcome_.order.empty()) {
-      store_.keep_text(name, text);
+    outcome_.rank_agreement =
+        compare_ranks(shorter, policies, plan_.axis->values, kRankStride, control_);
+    if (!outcome_.rank_agreement.empty()) {
+      memory.keep(outcome_.rank_agreement);
     }
   }
 
-  // By that program, with that data; where none is said, by any.
-  std::vector<OrderOfArms> kept_order(const std::string& name, const std::string& made_by) const {
-    const std::map<std::string, std::string> texts = store_.kept_texts();
-    const auto found = texts.find(name);
-    if (found == texts.end()) {
-      return {};
-    }
-    std::istringstream lines(found->second);
-    std::string line;
-    std::getline(lines, line);
-    if (line != made_by && !made_by.empty()) {
-      return {};
-    }
-    std::vector<OrderOfArms> orders;
-    for (OrderOfArms order; lines >> order.correlation >> order.same_choice >> order.value;) {
-      orders.push_back(order);
-    }
-    return orders;
-  }
-
-  // The point with the least mean regret, the first of several. Tuning seeds are not those of the
-  // study: read_plan's default lies far beyond, and a clash is refused.
+  // Runs the tuning of the wanted policies. Returns false if runs are missing.
   template <class IsWanted>
   bool tune(IsWanted is_wanted) {
     if (!options_.tune) {
@@ -259,6 +227,7 @@ class PlanRun {
     return true;
   }
 
+  // Takes the combination of options with the least mean regret, the first of several.
   void choose(const TuningCase& one, const Found& found) {
     PolicySpec& policy = studies_[one.study].experiment.policies[one.policy];
     ChosenOptions chosen{.environment = studies_[one.study].environment,
@@ -285,26 +254,26 @@ class PlanRun {
       }
     }
     if (best == nullptr) {
-      return;  // its runs will say why it cannot be played
+      return;  // its reported runs will fail too, and say why
     }
     chosen.chosen = best->label;
     policy.options = best->options;  // its label stays that of the plan
     note_options(std::move(chosen));
   }
 
-  // Gives the trainings of neural policies as many steps as the named one took, in the mean over
-  // the seeds of a study. They end early only where nothing is left to learn, or where their grid
-  // tries out when to end.
+  // Gives the trainings of neural policies as many steps as the policy `matched_to` took, on
+  // average over the seeds of a study. Their stop_loss becomes 0, so that they take all steps,
+  // unless their grid tries values of it.
   bool match() {
     std::vector<Cell> cells;
-    std::vector<std::size_t> place(studies_.size());
+    std::vector<std::size_t> model(studies_.size());  // index of that policy in each study
     for (std::size_t s = 0; s < studies_.size(); ++s) {
       const std::vector<PolicySpec>& policies = studies_[s].experiment.policies;
       const auto found = std::ranges::find(policies, plan_.matched_to, &PolicySpec::label);
       if (found == policies.end()) {
         refuse_option("matched_to", "one of the plan's policies", plan_.matched_to);
       }
-      place[s] = static_cast<std::size_t>(found - policies.begin());
+      model[s] = static_cast<std::size_t>(found - policies.begin());
       Experiment alone = studies_[s].experiment;
       alone.policies = {*found};
       const std::vector<Cell> own = cells_of(alone);
@@ -312,7 +281,7 @@ class PlanRun {
     }
     const PlanResults before = outcome_;
     const Found found = run_all(cells);
-    outcome_ = before;  // these cells come again with all others
+    outcome_ = before;  // the last step counts these cells again
     if (missing_in(found) > failed_.size()) {
       return false;
     }
@@ -329,12 +298,12 @@ class PlanRun {
         steps += static_cast<double>(found[at]->steps.training + found[at]->steps.adaptation) /
                  static_cast<double>(experiment.options.seeds);
       }
-      if (!is_known) {  // nothing to match: it alone is left, with its failures
-        experiment.policies = {experiment.policies[place[s]]};
+      if (!is_known) {  // without its steps nothing can be matched: only this policy is left
+        experiment.policies = {experiment.policies[model[s]]};
         continue;
       }
       for (std::size_t p = 0; p < experiment.policies.size(); ++p) {
-        if (p != place[s]) {
+        if (p != model[s]) {
           give_steps(studies_[s], experiment.policies[p], steps);
         }
       }

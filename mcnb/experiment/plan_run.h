@@ -4,51 +4,45 @@
 #include <vector>
 
 #include "mcnb/experiment/plan.h"
+#include "mcnb/experiment/rank_correlation.h"
 
 namespace mcnb {
 
-// What tuning, matching the steps of trainings, or the environment has made of a policy.
+// A policy that was run with other options than its name says, because of tuning, matching the
+// steps of trainings, or the kind of the environment.
 struct ChosenOptions {
   std::string environment;
   std::string at;
-  std::string policy;       // as the plan has it
+  std::string policy;       // as the plan names it
   std::string chosen;       // as it was run
-  std::size_t points = 0;   // that were tried; 0: none
-  double regret = 0.0;      // mean of the chosen point in the tuning runs
+  std::size_t points = 0;   // combinations of options that were tried; 0: it was not tuned
+  double regret = 0.0;      // mean of the chosen combination in the tuning runs
   std::uint64_t steps = 0;  // all gradient steps that the tuning of this policy took
 };
 
 struct StudyResults {
-  Study study;  // with the policies as they were run, under their labels in the plan
-  std::vector<CellResult> results;  // those that are there, in the order of cells_of
+  Study study;  // its policies have the options they were run with, and their labels in the plan
+  std::vector<CellResult> results;  // of all finished cells, in the order of cells_of
   std::size_t missing = 0;
   bool complete() const { return missing == 0; }
-};
-
-// How far the order of the arms depends on an option: policies that differ in it look at the same
-// state and the same rounds.
-struct OrderOfArms {
-  std::string value;         // of the option
-  double correlation = 0.0;  // mean of Spearman's rank correlation with the first value's order
-  double same_choice = 0.0;  // share of the rounds with the same choice
 };
 
 // A cell that could not be played to its end.
 struct FailedCell {
   Cell cell;
-  std::string why;  // with the policy and the seed
+  std::string why;
 };
 
 struct PlanResults {
   std::vector<StudyResults> studies;
   std::vector<ChosenOptions> chosen;
-  std::size_t missing = 0;  // cells, tuning included, as far as they are known
+  std::size_t missing = 0;  // cells, tuning included, as far as they are known by now
   std::vector<FailedCell> failures;
-  std::size_t failed = 0;             // of those, the ones that belong to the studies
-  double seconds = 0.0;               // in choosing and learning, of all cells, tuning included
+  std::size_t failed = 0;             // failures of cells of the studies, tuning excluded
+  double seconds = 0.0;               // of choosing and learning in all cells, tuning included
   Origins origins;                    // of all cells, tuning included
   std::vector<std::string> left_out;  // values of the axis, and why
-  std::vector<OrderOfArms> order;     // where the plan asks for it, of its first study
+  std::vector<RankAgreement> rank_agreement;  // in the first study, if plan.order_of_arms is set
 };
 
 struct PlanRunOptions {
@@ -56,35 +50,20 @@ struct PlanRunOptions {
   bool tune = false;
 };
 
-// Runs a plan in steps, of which each needs all cells of the one before: tuning (for every
-// environment by itself); before it, where there is a policy that others are matched to, the tuning
-// and the runs of that one; then all the rest. Where cells
-// are missing after a step (stopped, or left to another shard) the later ones are counted missing.
-// A point of a grid that fails is not chosen; where all do, the policy stays as it is. A cell of a
-// study that fails stays missing; where it is one of the policy that others are matched to, the
-// others of that study are left out.
-// Every environment is made once before the cells run, so that data is read by all threads.
-// Throws as run_cells does.
+// Runs a plan in steps; each step needs all cells of the one before:
+// 1. If the plan has `matched_to`: the tuning and the runs of that policy.
+// 2. The tuning of all (other) policies, for every environment separately.
+// 3. All remaining runs.
+// If cells are missing after a step (it was stopped, or they belong to another shard), all cells of
+// the later steps count as missing. A combination of options that fails is not chosen; if all fail,
+// the policy keeps its options. A cell of a study that fails stays missing; if it is one of
+// `matched_to`, the other policies of that study are left out. Makes every environment once before
+// the cells run, so that all threads share its data. Throws as run_cells does.
 PlanResults run_plan(const Plan& plan, std::vector<Study> studies, const CellStore& store,
                      const PlanRunOptions& options, RunControl& control,
                      ExperimentProgress& progress);
 
-// Of how many rounds the order of the arms is compared at the most, and of which.
-inline constexpr std::uint64_t kOrderRounds = 2'000;
-inline constexpr std::uint64_t kOrderStride = 20;
-
-// Plays the first policy, and at every `stride`-th round asks for the scores of all others in its
-// state. They differ in the value of an option. Nothing where it is stopped.
-std::vector<OrderOfArms> compare_orders(const Experiment& experiment,
-                                        const std::vector<PolicySpec>& specs,
-                                        const std::vector<std::string>& values,
-                                        std::uint64_t stride, const RunControl& control);
-
-// Spearman's rank correlation; equal values share their mean rank. 1 where all values are equal on
-// both sides, 0 where they are on one.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
-
-// Trainings that the usual schedule has in so many rounds.
+// The number of trainings in so many rounds, by the options of the policy's schedule.
 std::uint64_t trainings_in(std::uint64_t rounds, const OptionValues& policy);
 
 }  // namespace mcnb

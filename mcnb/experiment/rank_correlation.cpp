@@ -1,3 +1,5 @@
+#include "mcnb/experiment/rank_correlation.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -5,14 +7,13 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/plan_run.h"
 
 namespace mcnb {
 namespace {
 
-const StateHeader kState{"order-of-arms", 1};
+const StateHeader kState{"order-of-arms", 1};  // lives only in memory
 
-// Equal values share the mean of their ranks.
+// Equal values share their mean rank.
 std::vector<double> ranks_of(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -60,20 +61,20 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return products / std::sqrt(squares_a * squares_b);
 }
 
-std::vector<OrderOfArms> compare_orders(const Experiment& experiment,
-                                        const std::vector<PolicySpec>& specs,
-                                        const std::vector<std::string>& values,
-                                        std::uint64_t stride, const RunControl& control) {
+std::vector<RankAgreement> compare_ranks(const Experiment& experiment,
+                                         const std::vector<PolicySpec>& specs,
+                                         const std::vector<std::string>& values,
+                                         std::uint64_t stride, const RunControl& control) {
   check(stride > 0 && !specs.empty() && specs.size() == values.size(), "a policy for each value");
   const std::unique_ptr<Environment> environment =
       make_environment(experiment.environment, experiment.options.first_seed);
   ThreadPool alone(1);
   const PolicySetup setup = setup_for(*environment, experiment.options.first_seed, alone);
   std::vector<std::unique_ptr<Policy>> policies;
-  std::vector<OrderOfArms> orders;
+  std::vector<RankAgreement> agreement;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     policies.push_back(make_policy(specs[i], setup));
-    orders.push_back({values[i]});
+    agreement.push_back({values[i]});
   }
   Policy& playing = *policies.front();
   double compared = 0.0;
@@ -100,19 +101,19 @@ std::vector<OrderOfArms> compare_orders(const Experiment& experiment,
           policies[i]->load(reader);
           scores = policies[i]->scores(round);
         }
-        orders[i].correlation += rank_correlation(values_of(first), values_of(scores));
-        orders[i].same_choice += highest(first) == highest(scores) ? 1.0 : 0.0;
+        agreement[i].correlation += rank_correlation(values_of(first), values_of(scores));
+        agreement[i].same_choice += highest(first) == highest(scores) ? 1.0 : 0.0;
       }
       compared += 1.0;
     }
     const ArmIndex arm = playing.choose(round);
     playing.learn(round.id, round.arms[index(arm)], environment->reward(arm));
   }
-  for (OrderOfArms& order : orders) {
-    order.correlation /= std::max(compared, 1.0);
-    order.same_choice /= std::max(compared, 1.0);
+  for (RankAgreement& one : agreement) {
+    one.correlation /= std::max(compared, 1.0);
+    one.same_choice /= std::max(compared, 1.0);
   }
-  return orders;
+  return agreement;
 }
 
 }  // namespace mcnb

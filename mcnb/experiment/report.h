@@ -1,47 +1,56 @@
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "mcnb/base/table.h"
-#include "mcnb/experiment/experiment.h"
-#include "mcnb/experiment/statistics.h"
+#include "mcnb/experiment/cell_store.h"
+#include "mcnb/experiment/plan_request.h"
+#include "mcnb/experiment/section.h"
 
 namespace mcnb {
 
-// One policy over all seeds.
-struct PolicySummary {
-  std::string policy;
-  std::size_t seeds = 0;
-  double regret = 0.0;  // mean over the seeds, like all below
-  std::optional<double> deviation;
-  std::optional<PairedComparison> against_first;  // regret less that of the first policy listed
-  double reward = 0.0;
-  double seconds = 0.0;
-  double rounds_per_second = 0.0;
-  std::optional<ClusterQuality> quality;  // over the last tenth of the measurements
-  double training_steps = 0.0;
-  double adaptation_steps = 0.0;
-  double memory_bytes = 0.0;
+// Hears how a report proceeds. The command line prints it; by default nothing happens.
+class ReportObserver {
+ public:
+  virtual ~ReportObserver() = default;
+  virtual void plan_begins(const Plan&) {}
+  virtual void environment_left_out(const std::string& /*environment*/,
+                                    const std::string& /*why*/) {}
+  // Both arguments live until runs_end, which is also called if the runs throw.
+  virtual void runs_begin(RunControl&, const ExperimentProgress&) {}
+  virtual void runs_end() noexcept {}
+  // `seconds` is the sum over all runs.
+  virtual void runs_finished(const Plan&, const ExperimentProgress&, double /*seconds*/) {}
+  virtual void section_made(const Section&, const std::filesystem::path& /*folder*/) {}
+  virtual void not_on_page(const std::string& /*what_and_why*/) {}
 };
 
-// The results of one policy, one per seed, in the order of the seeds.
-std::vector<CellResult> results_of(const std::vector<CellResult>& results,
-                                   const std::string& policy);
+struct ReportOptions {
+  std::filesystem::path folder;      // gets report.html, results.csv, and a folder for each plan
+  std::shared_ptr<DataSource> data;  // where environments find their data
+  std::optional<std::uint64_t> jobs = {};  // runs at the same time; nullopt: as the plan says
+  Shard shard = {};
+  bool fresh = false;        // run again what has been run before
+  bool stored_only = false;  // run nothing, and remember nothing
+  std::string command = {};  // that makes the report, for people
+};
 
-std::vector<double> regrets_of(const std::vector<CellResult>& results);
+struct ReportOutcome {
+  std::size_t missing = 0;       // runs
+  std::size_t failed = 0;        // runs
+  std::size_t without_data = 0;  // plans that have no environment with data on this machine
+  bool has_page = false;         // false if there is nothing to show
+  bool interrupted = false;      // finished runs are saved; the page lacks this plan
+};
 
-// In the order of the experiment. Requires the results of all its cells.
-std::vector<PolicySummary> summarise(const Experiment& experiment,
-                                     const std::vector<CellResult>& results);
-
-Table summary_for_people(const std::vector<PolicySummary>& summaries);
-Table summary_for_machines(const std::vector<PolicySummary>& summaries);
-// A row for every policy, seed and round where regret or quality was noted.
-Table curves_table(const std::vector<CellResult>& results);
-// Everything: options, summaries, and the results of all cells.
-std::string report_json(const Experiment& experiment, const std::vector<PolicySummary>& summaries,
-                        const std::vector<CellResult>& results);
+// Makes a folder of results. For each request: runs what the store does not have, remembers the
+// request, and makes its section. The page then shows all requests that the store remembers, also
+// those of earlier calls and of programs that run at the same time. Throws Error as run_plan and
+// make_section do.
+ReportOutcome make_report(const std::vector<PlanRequest>& requests, const CellStore& store,
+                          const ReportOptions& options, ReportObserver& observer);
 
 }  // namespace mcnb

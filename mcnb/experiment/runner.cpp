@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "mcnb/base/check.h"
-#include "mcnb/base/error.h"
 #include "mcnb/experiment/experiment_policies.h"
 
 namespace mcnb {
@@ -87,12 +86,13 @@ std::optional<CellResult> play(Environment& environment, Policy& policy, std::ui
     }
     control.rounds_done.fetch_add(1, std::memory_order_relaxed);
   }
+  result.parts = policy.part_seconds();
   result.steps = policy.steps();
   result.memory_bytes = policy.memory_bytes();
   return result;
 }
 
-std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) try {
+std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) {
   const std::unique_ptr<Environment> environment = make_environment(cell.environment, cell.seed);
   ThreadPool one_thread(1);
   const PolicySetup setup = setup_for(*environment, cell.seed, one_thread);
@@ -103,9 +103,10 @@ std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) try {
     result->seed = cell.seed;
   }
   return result;
-} catch (const Error& error) {
-  throw Error(error.kind(),
-              fmt::format("{}, seed {}: {}", cell.policy.label, cell.seed, error.what()));
+}
+
+std::string cell_text(const Cell& cell) {
+  return fmt::format("{}, seed {}", cell.policy.label, cell.seed);
 }
 
 }  // namespace mcnb

@@ -3,73 +3,17 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/figures.h"
-#include "mcnb/experiment/report.h"
+#include "mcnb/experiment/section.h"
 
 namespace mcnb {
 
-using TableRow = std::vector<std::string>;
-
-// The whole text as a number.
-std::optional<double> as_number(const std::string& text);
-
-// The regret of a policy less that of the first: one sign in all tables.
-struct Difference {
-  double mean = 0.0;
-  std::optional<PairedComparison> judged;
-};
-
-// What of a study is shown: the policies that were played to the end with every seed.
-struct Shown {
-  const Study* study = nullptr;
-  std::string name;       // of the environment
-  std::string settings;   // other than its defaults and the axis, option=value:...
-  std::string label;      // both, for people: "movielens, protocol=notebook"
-  Experiment experiment;  // with those policies
-  std::vector<CellResult> results;
-  std::vector<PolicySummary> summaries;
-
-  // The policy that all others are held against, whether or not it is among those shown.
-  const std::string& first() const { return study->experiment.policies.front().label; }
-  const PolicySummary* summary_of(const std::string& policy) const;
-  // Nothing for the first policy itself, and where it is not shown.
-  std::optional<Difference> against_first(const PolicySummary& other) const;
-  // "regret" -> "regret-movielens-protocol-notebook": a name for files.
-  std::string file_of(const std::string& what) const;
-};
-
-// Options of an environment that are not its defaults.
-OptionValues settings_of(const EnvironmentSpec& spec);
-// Those settings of the plan that change one of the environments, but for its axis.
-OptionValues changed_settings(const Plan& plan, const std::vector<EnvironmentSpec>& specs);
-// "a=1, b=2".
-std::string settings_text(const OptionValues& settings, const std::string& between);
-// Characters that any file system and shell takes.
-std::string file_name(const std::string& text);
-
-// " (mean of 10 seeds ± deviation)", behind the title of a picture with bars; nothing for one seed.
-std::string seeds_text(std::uint64_t seeds);
-
-// For machines: all digits, and nothing where there is none.
-std::string digits(const std::optional<double>& value);
-// Appends difference, low, high and p, likewise.
-void add_digits(TableRow& row, const std::optional<Difference>& difference);
-// For people: "164 ± 8", "+12.0 [+3.1, +20.9]", "+8.1 %", "< 0.0001"; "-" where there is none.
-std::string with_deviation(double value, const std::optional<double>& deviation);
-std::string difference_text(const std::optional<Difference>& difference);
-std::string p_text(const std::optional<Difference>& difference);
-std::string percent_text(const std::optional<double>& value);
-// A sentence that says what differences are, for captions.
-std::string about_differences(const std::string& first);
-
-// Puts tables and pictures into a section and its folder.
+// Puts tables, pictures and notes into a section, and writes their files into its folder.
 class SectionWriter {
  public:
+  // The plan is borrowed.
   SectionWriter(std::filesystem::path folder, const Plan& plan)
       : folder_(std::move(folder)), plan_(plan) {
     section_.name = plan.name;
@@ -81,11 +25,14 @@ class SectionWriter {
 
   void note(std::string text) { section_.notes.push_back(std::move(text)); }
 
-  // The CSV file has the table for machines.
-  void add_table(const std::string& name, const std::string& caption, Table for_people,
-                 const Table& for_machines);
+  // Writes a text file, by its name with the ending.
+  void add_file(const std::string& name, const std::string& text);
 
-  // A picture that `draw` cannot draw is a note.
+  // Writes `for_machines` as NAME.csv; the section shows `for_people`.
+  void add_table(const std::string& name, const std::string& caption, TextTable for_people,
+                 const TextTable& for_machines);
+
+  // Calls `draw`, which draws NAME.png and NAME.svg. An Error that it throws becomes a note.
   template <class Draw>
   void add_picture(const std::string& name, const std::string& caption, const Draw& draw) {
     try {
@@ -101,7 +48,7 @@ class SectionWriter {
   std::string rounds() const { return std::to_string(plan_.options.rounds); }
   std::string seeds() const { return std::to_string(plan_.options.seeds); }
 
-  // Whether it was published for as many rounds.
+  // True if the line was published for as many rounds as the plan has, or for any number.
   bool applies(const PublishedLine& line) const {
     return line.rounds == 0 || line.rounds == plan_.options.rounds;
   }

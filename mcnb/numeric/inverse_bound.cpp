@@ -50,11 +50,11 @@ void InverseBound::remove(const InverseBound& other) {
 void InverseBound::find_square() { square_ = square_of(sum_); }
 
 double InverseBound::largest_square(double square, double along) const {
-  constexpr double kRoundings = 1e-9;        // of |v|^2, that may be missing from the bound
-  constexpr double kRoundingsOfSum = 1e-10;  // which lead to no more than these
+  constexpr double kRoundings = 1e-9;        // of |v|^2: error that the bound allows for
+  constexpr double kRoundingsOfSum = 1e-10;  // error of the sum that kRoundings covers
   const auto count = static_cast<double>(count_);
   const double room = count * lambda_ + square_;
-  // Vectors that cancel each other may leave nothing of their sum but roundings.
+  // If vectors cancel each other, their sum may consist of rounding errors.
   const double lost = std::numeric_limits<double>::epsilon() * count * lengths_;
   if (count_ == 0 || !std::isfinite(room) || !(lost <= kRoundingsOfSum * std::sqrt(room))) {
     return square / lambda_;
@@ -75,7 +75,7 @@ void InverseBound::load(StateReader& reader, std::uint64_t most) {
   const std::vector<double> sum = reader.read_all<double>(sum_.size());
   if (count_ > most || !(lengths_ >= 0.0) || sum.size() != sum_.size() ||
       !std::ranges::all_of(sum, [](double value) { return std::isfinite(value); })) {
-    reader.fail("the sum of a matrix' vectors does not fit it");
+    reader.fail("the sum of a matrix's vectors does not fit the matrix");
   }
   std::ranges::copy(sum, sum_.begin());
   find_square();

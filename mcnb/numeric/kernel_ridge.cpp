@@ -9,7 +9,7 @@ namespace mcnb {
 namespace {
 
 constexpr double kDriftAllowed = 1e-10;
-constexpr double kDriftLoaded = 1e-6;  // a saved factor that is further off was never one
+constexpr double kDriftLoaded = 1e-6;  // a saved factor with more drift is damaged
 
 auto as_vector(std::span<const float> values) {
   return Eigen::Map<const Eigen::VectorXf>(values.data(), static_cast<Eigen::Index>(values.size()))
@@ -20,8 +20,8 @@ double squares_of(std::span<const float> values) {
   return values.empty() ? 0.0 : as_vector(values).squaredNorm();
 }
 
-// |x - y|^2, given |x|^2 and |y|^2, which only blocks that do not meet make use of: where x and y
-// are close, the difference of large numbers would be rough.
+// |x - y|^2. Uses the given |x|^2 and |y|^2 only for blocks that do not overlap: if x and y are
+// close, a difference of large numbers would be inaccurate.
 double squared_distance(const Features& x, double x_squares, const Features& y, double y_squares) {
   const std::size_t begin = std::max(x.offset, y.offset);
   const std::size_t end = std::min(x.offset + x.values.size(), y.offset + y.values.size());
@@ -57,15 +57,16 @@ double KernelRidge::kernel(const Features& x, double squares, const Point& point
                   (2.0 * bandwidth_ * bandwidth_));
 }
 
-void KernelRidge::fill_kernels(std::size_t place, Eigen::Ref<Eigen::VectorXd> column) const {
-  const Point& point = points_[place];
+void KernelRidge::fill_kernels(std::size_t position, Eigen::Ref<Eigen::VectorXd> column) const {
+  const Point& point = points_[position];
   for (Eigen::Index i = 0; i < column.size(); ++i) {
     column[i] = kernel(point.features(), point.squares, points_[static_cast<std::size_t>(i)]);
   }
 }
 
-// Rooms are multiples of 16, so that columns begin equally aligned in all of them: how Eigen sums
-// depends on it, and a loaded state, whose room may be another, has to sum as the saved one did.
+// Capacities are multiples of 16, so that columns have the same alignment at any capacity: the
+// order of Eigen's sums depends on the alignment, and a loaded state may have another capacity than
+// the saved one but must sum in the same order.
 void KernelRidge::make_room(std::size_t samples) {
   if (samples <= static_cast<std::size_t>(factor_.rows())) {
     return;
@@ -75,7 +76,7 @@ void KernelRidge::make_room(std::size_t samples) {
   projection_.conservativeResize(room);
 }
 
-// Row `row` of L and of z, given all rows before it.
+// Computes row `row` of L and of z from all rows before it.
 void KernelRidge::append_row(std::size_t row) {
   const Eigen::Index count = as_index(row);
   Eigen::VectorXd v(count);
@@ -100,13 +101,13 @@ void KernelRidge::add(const Sample& sample) {
   append_row(size() - 1);
 }
 
-// Without its row `place`, L has one column more than rows: (w, L_33) behind that row, w being
-// column `place`. Rotations of w with one column after the other turn it into (0, L_33'), which is
-// again a Cholesky factor, and z, which is one more row below L, goes with them.
-void KernelRidge::remove(std::size_t place) {
-  check(place < size(), "the sample that leaves is there");
+// Without row `position`, L has one more column than rows: (w, L_33) below that row, where w is
+// column `position`. Rotations of w with one column after the other turn this into (0, L_33'),
+// which is again a Cholesky factor. z is treated as one more row below L.
+void KernelRidge::remove(std::size_t position) {
+  check(position < size(), "the sample to remove exists");
   const Eigen::Index count = as_index(size());
-  const Eigen::Index gap = as_index(place);
+  const Eigen::Index gap = as_index(position);
   Eigen::VectorXd w = factor_.col(gap).head(count);
   double w_of_z = projection_[gap];
   for (Eigen::Index k = 0; k < gap; ++k) {
@@ -127,7 +128,7 @@ void KernelRidge::remove(std::size_t place) {
     projection_[k - 1] = cosine * z + sine * w_of_z;
     w_of_z = cosine * w_of_z - sine * z;
   }
-  points_.erase(points_.begin() + static_cast<std::ptrdiff_t>(place));
+  points_.erase(points_.begin() + static_cast<std::ptrdiff_t>(position));
   watch_drift();
 }
 
@@ -145,15 +146,15 @@ void KernelRidge::watch_drift() {
   const Eigen::Index length = as_index(probe) + 1;
   row.head(length) = factor_.row(as_index(probe)).head(length).transpose();
   const double drift = (factor() * row - expected).cwiseAbs().maxCoeff();
-  // The time to factor anew is then no more than that of the rotations.
+  // Factoring again at this rate costs no more than the rotations.
   if (!(drift <= kDriftAllowed * (1.0 + lambda_)) && since_repair_ >= size()) {
-    factor_anew();
+    factor_again();
     ++repairs_;
     since_repair_ = 0;
   }
 }
 
-void KernelRidge::factor_anew() {
+void KernelRidge::factor_again() {
   for (std::size_t row = 0; row < size(); ++row) {
     append_row(row);
   }

@@ -36,7 +36,7 @@ HWY_INLINE auto fold_to_four(const float* lanes) {
                  hn::Add(hn::Load(four, lanes + 4), hn::Load(four, lanes + 12)));
 }
 
-// sum_lanes of rows, four at a time: both arrays have room up to a multiple of four.
+// sum_lanes of rows, four at a time; both arrays are padded to a multiple of four.
 template <std::size_t kArms>
 HWY_INLINE void sum_rows(const float (*lanes)[kSumLanes], float* sums) {
   const hn::FixedTag<float, 4> four;
@@ -52,7 +52,7 @@ HWY_INLINE void sum_rows(const float (*lanes)[kSumLanes], float* sums) {
 }
 #endif
 
-// ... or, being the last one, multiplied with W_L at once and never stored.
+// Sink of the last hidden layer: multiplies it with W_L at once, and stores nothing.
 template <std::size_t kSums>
 struct MultiplyOut {
   const float* weights;
@@ -89,10 +89,10 @@ struct MultiplyOut {
   }
 };
 
-// Room for the hidden layers between the first and the last; empty for depth 2.
+// Memory for the hidden layers between the first and the last; empty for depth 2.
 struct DeepScratch {
-  std::vector<float> units;   // [arm][padded width], as a layer leaves them
-  std::vector<float> packed;  // [unit][arm], as the next one takes them
+  std::vector<float> units;   // [arm][padded width], as a layer writes them
+  std::vector<float> packed;  // [unit][arm], as the next layer reads them
 };
 
 template <std::size_t kArms>
@@ -131,8 +131,8 @@ void predict_tile(const NetworkShape& shape, const ArmTile& tile,
     scratch.units.resize(kArms * shape.padded_width());
     scratch.packed.resize(kArms * shape.width);
   }
-  // Small networks lie one behind the other and each is read in rows: hide the way to memory by
-  // asking for the next one's rows early. Rows of large ones are long streams of their own.
+  // Small networks are stored one after the other and read in rows: prefetching the rows of the
+  // next one hides the latency of memory. Rows of large networks are long enough for the hardware.
   const bool small = shape.parameter_count() <= kPrefetchedParameters;
   alignas(64) float results[round_up_to_four(kArms)];
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -195,7 +195,7 @@ void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint
   }
 }
 #else
-// One Philox for every 64-bit lane. Only the lower halves count: a product takes nothing else.
+// One Philox per 64-bit lane. Only the lower halves count, since a product reads nothing else.
 void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint32_t* words) {
   const hn::ScalableTag<std::uint64_t> wide;
   const hn::Repartition<std::uint32_t, decltype(wide)> narrow;
@@ -264,7 +264,7 @@ std::int64_t& supported_targets() {
   return supported;
 }
 
-// Makes Highway choose among these.
+// Makes Highway choose among these instruction sets.
 void dispatch_to(std::int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
   hwy::GetChosenTarget().Update(targets);
@@ -333,11 +333,7 @@ void use_simd_settings(const char* limit, const char* target) {
     if (setting.value == nullptr || *setting.value == '\0') {
       continue;
     }
-    try {
-      setting.apply(setting.value);
-    } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", setting.variable, error.what()));
-    }
+    within(setting.variable, [&] { setting.apply(setting.value); });
   }
 }
 

@@ -12,24 +12,24 @@
 // The inner loops, written once with Highway and compiled for every instruction set; the best one
 // of the machine is chosen at run time. Sums of m products run in 16 fixed lanes, in index order
 // within a lane, and a fixed tree over the lanes, with fused multiply-add: so AVX2 and AVX-512
-// agree bit for bit. SSE4 and the plain fallback round each product (they have no fused one).
+// agree bit for bit. SSE4 and the plain fallback have no fused multiply-add and round each product.
 //
-// Kernels check nothing; the callers in this layer do. They touch no memory outside the arrays they
-// are given, so neighbouring networks may be changed by other threads meanwhile.
+// Kernels do not check their arguments; the callers in this layer do. They read and write only the
+// arrays they are given, so other threads may change neighbouring networks at the same time.
 namespace mcnb::kernels {
 
 // Instruction sets that this machine can run, best first: "avx512", "avx2", "sse4", "plain".
 std::vector<std::string> simd_targets();
 
-// The one in use.
+// The instruction set in use.
 std::string simd_target();
 
-// Uses another one from now on. Throws Error (kUsage) for one that is unknown or that the machine
-// lacks. Not to be called while kernels run.
+// Uses another instruction set from now on. Throws Error (kUsage) if it is unknown or the machine
+// lacks it. Must not be called while kernels run.
 void use_simd_target(const std::string& name);
 
 // Hides every instruction set better than `best`, as if the machine did not have them; `best` need
-// not be one that the machine has. Throws Error (kUsage) for an unknown name. Not to be called
+// not be one that the machine has. Throws Error (kUsage) for an unknown name. Must not be called
 // while kernels run.
 void limit_simd_targets(const std::string& best);
 
@@ -44,14 +44,14 @@ struct ArmTile {
   std::vector<float> values;
   std::uint32_t arms = 0;
   std::uint32_t columns = 0;
-  std::uint32_t row = 0;        // first row of W_1 that the columns meet
-  std::uint32_t first_arm = 0;  // where the results go: rows first_arm, first_arm + 1, ...
+  std::uint32_t row = 0;        // first row of W_1 that the columns use
+  std::uint32_t first_arm = 0;  // results go to rows first_arm, first_arm + 1, ...
 };
 
-// The most arms that a tile may hold, for the instruction set in use.
+// The largest number of arms in a tile, for the instruction set in use.
 std::size_t max_tile_arms();
 
-// One network to evaluate, and the column of the result that is its place.
+// One network to evaluate, and the column of its results.
 struct PredictTarget {
   const float* network;
   std::size_t column;
@@ -62,34 +62,34 @@ void predict(const NetworkShape& shape, std::span<const ArmTile> tiles,
              std::span<const PredictTarget> targets, float* out, std::size_t stride);
 
 // f(x; network), x non-zero only at `row` .. `row + x.size()`. Leaves h_1 .. h_{L-1} in
-// `activations`, each `shape.padded_width()` long. The same bits as `predict`.
+// `activations`, each `shape.padded_width()` long. Equal to `predict`, bit for bit.
 float forward(const NetworkShape& shape, const float* network, std::span<const float> x,
               std::uint32_t row, float* activations);
 
-// b_1 .. b_{L-1} (padded likewise), the factors of df/dW_l = b_l h_{l-1}^T, from the activations.
+// Computes from the activations b_1 .. b_{L-1} (padded), the factors of df/dW_l = b_l h_{l-1}^T.
 void backward(const NetworkShape& shape, const float* network, const float* activations,
               float* signals);
 
-// One sample of an adaptation: its features, and what they mean for the point of interest.
+// One sample of an adaptation: its features, and its inner product with the point of interest.
 struct AdaptationDraw {
   const float* x;
   std::uint32_t count;  // of features
-  std::uint32_t row;    // of W_1 that the first one meets
+  std::uint32_t row;    // of W_1 that the first feature uses
   float reward;
   float factor;  // -rate * weight
-  float inner;   // x_j . x, biases counted
+  float inner;   // x_j . x, with the bias
 };
 
-// A step of `factor` along the gradient of every draw's loss, all taken at `network` (depth 2), as
-// one point x sees it. In: `sums` = W_1 x and `last` = W_2, both padded with zeros to
-// padded_width(). Out: the same two after the step, without a new W_1. Returns what is added to the
-// bias of W_2. `room` is memory to be reused from call to call.
+// The effect on one point x of a step of `factor` along the gradient of every draw's loss, all
+// taken at `network` (depth 2). In: `sums` = W_1 x and `last` = W_2, both padded with zeros to
+// padded_width(). Out: both after the step, without computing a new W_1. Returns what is added to
+// the bias of W_2. `room` is working memory; reuse it from call to call.
 float adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
             float* sums, float* last, std::vector<float>& room);
 
-// The same step made: network += the sum over the draws of factor * (f(x_j) - r_j) df(x_j), all
-// taken at the network as it was. For depth 2 and draws (at least one) of one block; does not use
-// `inner`.
+// Takes the step itself: network += the sum over the draws of factor * (f(x_j) - r_j) df(x_j), all
+// gradients taken before the step. Requires depth 2 and at least one draw, all of one block. Does
+// not use `inner`.
 void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                 std::vector<float>& room);
 
@@ -101,12 +101,12 @@ void first_layer(const NetworkShape& shape, const float* network, std::span<cons
 void sgd_step(const NetworkShape& shape, std::span<float* const> networks, std::span<const float> x,
               std::uint32_t row, float reward, float rate);
 
-// network += factor * df/dtheta, given the factors. Touches only the rows of W_1 that x meets.
+// network += factor * df/dtheta, given the factors. Changes only the rows of W_1 that x uses.
 void add_gradient(const NetworkShape& shape, float* network, std::span<const float> x,
                   std::uint32_t row, const float* activations, const float* signals, float factor);
 
-// One Adam update of `count` weights with gradients scale * signal[i]. On the first touch of a
-// weight the moments are taken as zero, whatever memory holds.
+// One Adam update of `count` weights with gradients scale * signal[i]. In the first update of a
+// weight its moments count as zero, and their memory need not be initialised.
 struct AdamRow {
   float* weights;
   float* first_moments;

@@ -18,8 +18,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kGrain = 512;  // points per piece of work
 
-// Points number by number, in doubles: eight neighbours meet another point at once. A distance is
-// summed in the order of the numbers, so it has the same bits wherever it is computed.
+// Points stored coordinate by coordinate, as doubles, so that distances of eight neighbouring
+// points are computed at once. A distance is summed in the order of the coordinates, so it has the
+// same bits wherever it is computed.
 class Columns {
  public:
   explicit Columns(std::size_t dimension) : dimension_(dimension) {}
@@ -72,7 +73,7 @@ class Columns {
   std::vector<double> values_;
 };
 
-// Runs body(begin, end) over pieces of [0, count), each but the last of kGrain.
+// Runs body(begin, end) over pieces of [0, count); each but the last has kGrain elements.
 template <class Body>
 void for_pieces(std::size_t count, ThreadPool* threads, const Body& body) {
   static_assert(kGrain % Columns::kBlock == 0);
@@ -92,7 +93,7 @@ double distance_squared(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-// The centre nearest to a point; of equally near ones the first.
+// The centre nearest to a point; ties go to the first.
 struct Nearest {
   double distance = kInfinity;
   std::uint32_t group = std::numeric_limits<std::uint32_t>::max();
@@ -104,7 +105,7 @@ struct Nearest {
   }
 };
 
-// One start of k-means, to its end.
+// One run of k-means from one start.
 class Lloyd {
  public:
   Lloyd(std::span<const float> points, std::size_t dimension, const Columns& columns,
@@ -168,7 +169,7 @@ class Lloyd {
     }
   }
 
-  // Puts every point to its nearest centre. False when that changes nothing.
+  // Assigns every point to its nearest centre. Returns false if that changes nothing.
   bool assign_points() {
     centre_columns_.resize(centre_count());
     moved_groups_.clear();
@@ -197,7 +198,7 @@ class Lloyd {
     return changed.load();
   }
 
-  // Where the own centre has come no farther, only centres that moved can have come nearer.
+  // If a point's own centre has not moved away from it, only centres that moved can be nearer now.
   Nearest find_nearest(std::size_t i) const {
     const Nearest& old = nearest_[i];
     if (old.distance < kInfinity) {
@@ -221,7 +222,7 @@ class Lloyd {
     return found;
   }
 
-  // Moves every centre to the mean of its points. One that lost them all stays: others may come.
+  // Moves every centre to the mean of its points. A centre without points stays where it is.
   void move_centres() {
     std::vector<double> sums(centres_.size());
     std::vector<std::size_t> sizes(centre_count());
@@ -257,7 +258,7 @@ class Lloyd {
   Columns moved_columns_;  // of the centres that moved
 };
 
-// Groups may lose all their points on the way: those go, and the others close up.
+// Drops groups that lost all their points, and renumbers the others.
 void drop_empty_groups(std::size_t dimension, KMeans& result) {
   const std::size_t groups = result.centres.size() / dimension;
   std::vector<std::uint32_t> number(groups, 0);
@@ -286,7 +287,7 @@ KMeans k_means(std::span<const float> points, std::size_t dimension, std::size_t
                ThreadPool* threads) {
   check(dimension > 0 && points.size() % dimension == 0, "points are whole");
   check(most_iterations > 0, "at least one iteration puts every point into a group");
-  check(starts > 0, "k-means starts somewhere");
+  check(starts > 0, "k-means has at least one start");
   const std::size_t count = points.size() / dimension;
   if (groups == 0 || groups > count) {
     throw Error(

@@ -70,7 +70,7 @@ HWY_INLINE Eight multiply_subtract(const Eight& a, const Eight& b, Eight sum) {
   return sum;
 }
 
-// The first `count` <= 8 numbers, and `rest` behind them.
+// Loads the first `count` <= 8 numbers; the other lanes are `rest`.
 HWY_INLINE Eight load_first(const double* from, std::size_t count, double rest) {
   alignas(64) double copy[kBlock];
   std::fill(copy, copy + kBlock, rest);
@@ -78,8 +78,8 @@ HWY_INLINE Eight load_first(const double* from, std::size_t count, double rest) 
   return load(copy);
 }
 
-// The rows of a block row that meet a part of one vector which is not zero. Half of a gradient's
-// parts are zero, those of units that are not active, and cost nothing.
+// The rows of a block row that are multiplied with non-zero parts of one vector. About half of a
+// gradient is zero (units that are not active), and these parts cost nothing.
 struct WeightedRows {
   std::size_t count = 0;
   double parts[kBlock] = {};
@@ -142,7 +142,7 @@ HWY_INLINE void add_weighted_rows(const WeightedRows& rows, const double* blocks
   store(total, lanes);
 }
 
-// What stays in the first cache: a tile of the block row, and the same of so many vectors.
+// A tile of the block row, and the matching parts of the vectors, fit the first-level cache.
 constexpr std::size_t kTile = 32;  // blocks
 constexpr std::size_t kVectorsAtOnce = 12;
 
@@ -166,7 +166,7 @@ HWY_INLINE void add_a_few_half_squares(const double* block_row, std::size_t q,
     }
     add_weighted_rows(halves, block_row + q * kBlockSize, own, 1, lanes + i * kBlock);
   }
-  // Tiles outside, vectors inside: a tile comes from memory once for all vectors.
+  // The outer loop is over tiles, so that a tile is read from memory once for all vectors.
   for (std::size_t tile = 0; tile < q; tile += kTile) {
     for (std::size_t i = 0; i < vectors.size(); ++i) {
       for (const BlockRun& run : vectors[i].runs) {
@@ -189,7 +189,7 @@ void AddHalfSquares(const double* block_row, std::size_t q, std::span<const Bloc
   }
 }
 
-// Fixed, whatever the width of vectors.
+// Fixed for any width of vectors.
 HWY_INLINE double sum_eight(const Eight& eight) {
   alignas(64) double lanes[kBlock];
   store(eight, lanes);

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <span>
 
-// The inner loops of confidence matrices, in double precision, for every instruction set like those
-// of kernels.h. Sums run in 8 fixed lanes, in index order within a lane, and a fixed tree over the
-// lanes, so AVX2 and AVX-512 agree bit for bit. Nothing is checked here.
+// The inner loops of confidence matrices, in double precision, compiled for every instruction set
+// like those of kernels.h. Sums run in 8 fixed lanes, in index order within a lane, and a fixed
+// tree over the lanes, so AVX2 and AVX-512 agree bit for bit. Arguments are not checked.
 //
-// Symmetric matrices and the vectors they meet are cut into blocks of 8. Of a matrix the lower half
-// is kept: block row q is the blocks (q, 0) .. (q, q), each 8 x 8 numbers, row by row. It begins at
+// Symmetric matrices and vectors are divided into blocks of 8. The lower half of a matrix is
+// stored: block row q is the blocks (q, 0) .. (q, q), each 8 x 8 numbers, row by row. It begins at
 // block q (q + 1) / 2.
 namespace mcnb::kernels {
 
@@ -23,9 +23,9 @@ struct BlockRun {
   std::size_t end;  // the last + 1
 };
 
-// A vector that is zero outside a few runs of blocks. Borrows both.
+// A vector that is zero outside a few runs of blocks. Borrows values and runs.
 struct BlockVector {
-  const double* values;            // all of them
+  const double* values;            // the whole vector
   std::span<const BlockRun> runs;  // ascending, disjoint
 
   bool holds(std::size_t block) const {
@@ -39,15 +39,15 @@ struct BlockVector {
 };
 
 // Adds to lanes[8 i .. 8 i + 8) what block row q contributes to v_i^T A v_i / 2: the blocks left of
-// the diagonal, which stand for their mirror images too, and half of the one on it.
+// the diagonal, which also count for their mirror images, and half of the diagonal block.
 void add_half_squares(const double* block_row, std::size_t q, std::span<const BlockVector> vectors,
                       double* lanes);
 
-// Adds to `product` what block row q contributes to A v, v being whole.
+// Adds to `product` what block row q contributes to A v, where v has no runs.
 void add_product(const double* block_row, std::size_t q, const double* v, double* product);
 
-// Block row q += the sum over k of v_k v_k^T, or -= it. `panel` has the vectors side by side:
-// block c of v_k at (c * count + k) * 8.
+// Adds the sum over k of v_k v_k^T to block row q, or subtracts it. `panel` interleaves the
+// vectors: block c of v_k at (c * count + k) * 8.
 void add_outer_products(double* block_row, std::size_t q, const double* panel, std::size_t count,
                         bool subtract);
 

@@ -49,32 +49,33 @@ Change change(std::span<const float> a, std::span<const float> other) {
   return sums;
 }
 
-// The same for features, whose blocks may overlap in part or not at all.
+// How one feature vector differs from another; their blocks may overlap in part or not at all.
 Change change(const Features& x, const Features& other) {
   if (x.offset == other.offset && x.values.size() == other.values.size()) {
     return change(x.values, other.values);
   }
-  const auto at = [](const Features& features, std::size_t place) {
+  const auto at = [](const Features& features, std::size_t position) {
     const bool inside =
-        place >= features.offset && place - features.offset < features.values.size();
-    return inside ? features.values[place - features.offset] : 0.0F;
+        position >= features.offset && position - features.offset < features.values.size();
+    return inside ? features.values[position - features.offset] : 0.0F;
   };
   Change sums;
   const std::size_t x_end = x.offset + x.values.size();
-  for (std::size_t place = x.offset; place < x_end; ++place) {
-    sums.add(at(x, place), at(other, place));
+  for (std::size_t position = x.offset; position < x_end; ++position) {
+    sums.add(at(x, position), at(other, position));
   }
-  for (std::size_t place = other.offset; place < other.offset + other.values.size(); ++place) {
-    if (place < x.offset || place >= x_end) {
-      sums.add(0.0, at(other, place));
+  for (std::size_t position = other.offset; position < other.offset + other.values.size();
+       ++position) {
+    if (position < x.offset || position >= x_end) {
+      sums.add(0.0, at(other, position));
     }
   }
   return sums;
 }
 
 // |b h^T - b' h'^T|^2 = |Db|^2 |h|^2 + |b'|^2 |Dh|^2 + 2 (Db . b') (h . Dh), with Db = b - b' and
-// Dh = h - h', which keeps its digits when the two outer products are close. Takes the change from
-// b' to b the other way round, so that the last term is subtracted.
+// Dh = h - h'. This form stays accurate if the two outer products are close. The change of b is
+// taken with the opposite sign, so that the last term is subtracted.
 double outer_distance_squared(const Change& b_other, const Change& h, bool constant) {
   const double h_size = h.size + (constant ? 1.0 : 0.0);  // a bias: an input that is 1 in both
   return b_other.step * h_size + b_other.size * h.step - 2.0 * b_other.cross * h.cross;
@@ -97,7 +98,7 @@ void NetworkShape::validate() const {
   }
 }
 
-// Looks at all of them, whatever it finds: the common case is that all are.
+// Looks at all values even after a bad one, since usually all are finite.
 bool all_finite(std::span<const float> values) {
   constexpr std::uint32_t kExponent = 0x7f800000U;
   std::uint32_t other = 0;
@@ -147,7 +148,7 @@ std::vector<float> random_network(const NetworkShape& shape, Initialisation init
   for (std::uint32_t layer = 1; layer < shape.depth; ++layer) {
     float* weights = parameters.data() + shape.layer_offset(layer);
     const double deviation = std::sqrt((symmetric && layer > 1 ? 4.0 : 2.0) / width);
-    // The upper left block; in the symmetric form its twin is the lower right one, or, in W_1,
+    // The upper left block. In the symmetric form its copy is the lower right block, or in W_1,
     // where all units see the same inputs, the right one.
     const std::size_t rows = layer == 1 ? shape.inputs : half;
     for (std::size_t i = 0; i < rows; ++i) {
@@ -160,7 +161,7 @@ std::vector<float> random_network(const NetworkShape& shape, Initialisation init
       }
     }
   }
-  if (symmetric && m % 2 != 0) {  // one unit without a twin, which the output does not see yet
+  if (symmetric && m % 2 != 0) {  // one unit without a copy; its weight in W_L starts at zero
     for (std::size_t i = 0; i < shape.inputs; ++i) {
       parameters[i * m + m - 1] = static_cast<float>(std::sqrt(2.0 / width) * rng.normal());
     }

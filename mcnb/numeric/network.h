@@ -21,7 +21,7 @@ struct Sample {
   float reward = 0.0F;
 };
 
-// Whether there are some, and all of them meet an input.
+// True if there is at least one feature and every feature belongs to an input.
 bool features_fit(const NetworkShape& shape, const Features& features);
 
 bool all_finite(std::span<const float> values);
@@ -32,18 +32,18 @@ void check_sample(const NetworkShape& shape, const Sample& sample, std::string_v
 
 enum class Initialisation {
   kPaper,  // W_l ~ N(0, 2/m) for l < L, W_L ~ N(0, 1/m)
-  // Two equal halves with opposite signs in W_L: f = 0 everywhere. Where m is odd, one unit is left
-  // over, which begins with a zero in W_L.
+  // Two equal halves with opposite signs in W_L, so that f = 0 everywhere. If m is odd, the unit
+  // that is left over has a zero in W_L.
   kSymmetric,
 };
 
-// Random parameters, biases zero; the same for the same seed on every machine. Throws Error
-// (kUsage) for a shape that is out of range.
+// Random parameters with zero biases; equal seeds and numbers give equal parameters on every
+// machine. Throws Error (kUsage) for a shape that is out of range.
 std::vector<float> random_network(const NetworkShape& shape, Initialisation initialisation,
                                   std::uint64_t seed, std::uint64_t number = 0);
 
-// What f(x), its gradient, and a step along the gradient are made of. The gradient with respect to
-// W_l is b_l h_{l-1}^T, h_0 = x and b_L = 1: the factors say it all in O(d + Lm) numbers.
+// f(x) and its gradient in factored form. The gradient with respect to W_l is b_l h_{l-1}^T, with
+// h_0 = x and b_L = 1, so O(d + Lm) numbers describe all of it.
 struct GradientFactors {
   float value = 0.0F;              // f(x)
   Features features;               // h_0, borrowed
@@ -51,7 +51,7 @@ struct GradientFactors {
   std::vector<float> signals;      // b_1 .. b_{L-1}, likewise
 };
 
-// Fills `factors` for the network at x, reusing its memory; keeps a reference to the values of x.
+// Fills `factors` for the network at x and reuses its memory. The factors borrow the values of x.
 // Requires features that check_features accepts.
 void find_gradient(const NetworkShape& shape, std::span<const float> network,
                    const Features& features, GradientFactors& factors);

@@ -16,10 +16,11 @@ namespace {
 
 const StateHeader kStateHeader{.kind = "network-pool", .version = 1};
 
-// Work for one turn of one thread: large enough to hide the turn, small enough to share evenly.
+// Work for one range of a parallel loop: large enough to hide its cost, small enough to share
+// evenly.
 constexpr std::size_t kParametersPerTurn = 64'000;
 constexpr std::size_t kMostUsersPerTurn = 512;
-constexpr std::size_t kArmsForOneRead = 4;  // cost as much as reading the parameters once
+constexpr std::size_t kArmsForOneRead = 4;  // that cost as much as reading the parameters once
 
 std::size_t users_per_turn(std::size_t parameters_touched) {
   return std::clamp<std::size_t>(kParametersPerTurn / parameters_touched, 1, kMostUsersPerTurn);
@@ -92,7 +93,7 @@ void NetworkPool::set_parameters(UserId user, std::span<const float> parameters)
     throw Error(ErrorKind::kInput,
                 fmt::format("parameters of user {}: expected finite numbers", index(user)));
   }
-  // The source may lie in the slab, which may move.
+  // The source may point into the slab, which may move.
   const std::vector<float> copy(parameters.begin(), parameters.end());
   std::ranges::copy(copy, own_network(user));
 }
@@ -108,7 +109,7 @@ float* NetworkPool::own_network(UserId user) {
   return slab_.data() + slot * stride_;
 }
 
-// Arms of the same block share one pass over its rows of W_1.
+// Groups arms by block: arms of one block share one pass over its rows of W_1.
 std::vector<kernels::ArmTile> NetworkPool::pack(std::span<const Features> arms) const {
   const std::size_t most = kernels::max_tile_arms();
   std::vector<kernels::ArmTile> tiles;
@@ -153,7 +154,7 @@ void NetworkPool::predict_users(ThreadPool& threads, std::span<const Features> a
   }
   const std::vector<kernels::ArmTile> tiles = pack(arms);
 
-  // Once for all users that still share the start.
+  // Predicts once for all users that still share the start.
   std::vector<float> shared(arms.size());
   if (distinct_ < user_count()) {
     const kernels::PredictTarget target{start_.data(), 0};
@@ -165,16 +166,16 @@ void NetworkPool::predict_users(ThreadPool& threads, std::span<const Features> a
   threads.parallel_for(count, distinct_ == 0 ? std::size_t{16'384} : users_per_turn(touched),
                        [&](std::size_t begin, std::size_t end) {
                          kernels::PredictTarget targets[kMostUsersPerTurn];
-                         for (std::size_t place = begin; place < end;) {
+                         for (std::size_t column = begin; column < end;) {
                            std::size_t found = 0;
-                           const std::size_t stop = std::min(end, place + kMostUsersPerTurn);
-                           for (; place < stop; ++place) {
-                             const std::uint32_t slot = slots_[user_at(place)];
+                           const std::size_t stop = std::min(end, column + kMostUsersPerTurn);
+                           for (; column < stop; ++column) {
+                             const std::uint32_t slot = slots_[user_at(column)];
                              if (slot != kShared) {
-                               targets[found++] = {slab_.data() + slot * stride_, place};
+                               targets[found++] = {slab_.data() + slot * stride_, column};
                              } else {
                                for (std::size_t arm = 0; arm < shared.size(); ++arm) {
-                                 values[arm * count + place] = shared[arm];
+                                 values[arm * count + column] = shared[arm];
                                }
                              }
                            }
@@ -186,7 +187,7 @@ void NetworkPool::predict_users(ThreadPool& threads, std::span<const Features> a
 void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
                           Predictions& out) const {
   predict_users(
-      threads, arms, user_count(), [](std::size_t place) { return place; }, out);
+      threads, arms, user_count(), [](std::size_t column) { return column; }, out);
 }
 
 void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
@@ -195,7 +196,8 @@ void NetworkPool::predict(ThreadPool& threads, std::span<const Features> arms,
     check(index(user) < user_count(), "the user is in the pool");
   }
   predict_users(
-      threads, arms, users.size(), [users](std::size_t place) { return index(users[place]); }, out);
+      threads, arms, users.size(), [users](std::size_t column) { return index(users[column]); },
+      out);
 }
 
 void NetworkPool::find_gradient(UserId user, const Features& features,
@@ -212,7 +214,7 @@ void NetworkPool::step(ThreadPool& threads, std::span<const UserId> users, const
                                                "number",
                                                rate));
   }
-  // Memory first, in the order of the list; then every network is a place of its own.
+  // First gives every user memory, in the order of the list, so that no network moves afterwards.
   const std::size_t already_distinct = distinct_;
   for (std::size_t i = 0; i < users.size(); ++i) {
     check(index(users[i]) < user_count(), "the user is in the pool");
@@ -229,7 +231,7 @@ void NetworkPool::step(ThreadPool& threads, std::span<const UserId> users, const
   }
   const std::span<const float> x = sample.features.values;
   const std::uint32_t row = sample.features.offset;
-  // Those that had shared the start all go to the same place: one step, then copies.
+  // Users that shared the start get equal networks: one step, then copies.
   std::vector<float> stepped;
   if (shared > 0) {
     stepped = start_;
@@ -313,7 +315,7 @@ NetworkPool NetworkPool::load(StateReader& reader) {
   pool.saved_simd_target_ = simd_target;
   pool.slots_ = reader.read_all<std::uint32_t>(kMaxUsers);
   const auto distinct = reader.read<std::uint64_t>();
-  // Every place in the slab belongs to exactly one user.
+  // Every slot of the slab belongs to exactly one user.
   std::vector<bool> taken(
       static_cast<std::size_t>(std::min<std::uint64_t>(distinct, pool.slots_.size())));
   std::size_t found = 0;

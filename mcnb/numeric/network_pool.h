@@ -16,10 +16,10 @@
 
 namespace mcnb {
 
-// f(x_arm; user) for K arms and many users: one row per arm. Memory is reused from call to call.
+// f(x_arm; user) for K arms and many users, one row per arm. Calls reuse the memory.
 class Predictions {
  public:
-  // Throws Error (kLimit) where the machine has no room.
+  // Throws Error (kLimit) if there is not enough memory.
   void resize(std::size_t arms, std::size_t users);
   std::size_t arm_count() const { return arms_; }
   std::size_t user_count() const { return users_; }
@@ -34,13 +34,13 @@ class Predictions {
   std::vector<float> values_;
 };
 
-// The networks of all users, of one shape, in one slab. All start from the same parameters, and a
-// user's network gets memory of its own only when it is first changed: until then it costs four
-// bytes and is evaluated once for all such users.
+// The networks of all users, of one shape, in one slab. All users start from the same parameters. A
+// user's network gets its own memory when it is first changed; until then it costs four bytes, and
+// is evaluated once for all such users.
 //
 // Reading is safe from many threads at once; changing needs the pool to itself. Results do not
-// depend on the number of threads. Features and rewards are checked at the edge (Error, kInput);
-// a user outside the pool is a bug.
+// depend on the number of threads. Bad features and rewards throw Error (kInput); a user outside
+// the pool is a bug.
 class NetworkPool {
  public:
   static constexpr std::size_t kMaxUsers = 0xfffffff0U;
@@ -55,13 +55,13 @@ class NetworkPool {
   std::size_t distinct_count() const { return distinct_; }
   bool is_distinct(UserId user) const;
 
-  // Throws Error (kUsage) for none, (kLimit) for more than the pool or the machine can hold.
+  // Throws Error: kUsage for no users, kLimit for more than the pool or the machine can hold.
   void add_users(std::size_t count);
 
   std::span<const float> parameters(UserId user) const;
   void set_parameters(UserId user, std::span<const float> parameters);
 
-  // f(x; user) of every arm, for all users (column = user) or for a list (column = its place).
+  // f(x; user) of every arm, for all users (column = user) or a list (column = index in the list).
   void predict(ThreadPool& threads, std::span<const Features> arms, Predictions& out) const;
   void predict(ThreadPool& threads, std::span<const Features> arms, std::span<const UserId> users,
                Predictions& out) const;
@@ -69,7 +69,7 @@ class NetworkPool {
   // The factors of the gradient at (user, x); they borrow the values of x.
   void find_gradient(UserId user, const Features& features, GradientFactors& factors) const;
 
-  // One SGD step on (f(x) - r)^2 / 2 for every user of the list, which is in ascending order.
+  // One SGD step on (f(x) - r)^2 / 2 for every user of the list, which must be ascending.
   void step(ThreadPool& threads, std::span<const UserId> users, const Sample& sample, float rate);
 
   TrainingReport train(UserId user, std::span<const Sample> samples, const TrainingOptions& options,
@@ -78,8 +78,8 @@ class NetworkPool {
   // Bytes held for the users' parameters and the table of users.
   std::size_t memory_bytes() const;
 
-  // Bit-exact. Refuses (Error, kLimit) to save a network that has left the finite numbers: nobody
-  // could load it. A loaded pool remembers which instruction set had been in use when it was saved.
+  // Bit-exact. save throws Error (kLimit) if a parameter is not finite, since load would refuse it.
+  // A loaded pool remembers the instruction set that was in use when it was saved.
   void save(StateWriter& writer) const;
   static NetworkPool load(StateReader& reader);
   void save_file(const std::string& path) const;
@@ -101,8 +101,8 @@ class NetworkPool {
 
   NetworkShape shape_;
   std::size_t stride_;                // floats from one network to the next
-  std::vector<float> start_;          // what every user begins with
-  std::vector<std::uint32_t> slots_;  // by user: place in the slab, or kShared
+  std::vector<float> start_;          // parameters that every user starts with
+  std::vector<std::uint32_t> slots_;  // by user: slot in the slab, or kShared
   Slab slab_;
   std::size_t distinct_ = 0;
   std::string saved_simd_target_;

@@ -17,13 +17,13 @@ namespace {
 constexpr std::size_t kMaxDimension = 16'384;
 constexpr double kDriftAllowed = 1e-10;
 
-// States know no threads: work goes on where it is asked for. Shared, as such a pool keeps nothing.
+// Ridge states compute on the calling thread. The pool is shared, since a pool of one has no state.
 ThreadPool& calling_thread() {
   static ThreadPool alone(1);
   return alone;
 }
 
-// A point as long states read it. `room` is zero behind x.
+// A point as large states read it. `room` is zero after x.
 void copy_point(std::span<const float> x, double* room) {
   std::ranges::transform(x, room, [](float value) { return static_cast<double>(value); });
 }
@@ -91,15 +91,15 @@ void RidgeState::add(std::span<const float> x, double reward) {
 }
 
 void RidgeState::add_small(std::span<const float> x, double reward) {
-  std::array<double, kernels::kSmallRidge> v;  // left as it is behind x
+  std::array<double, kernels::kSmallRidge> v;  // not initialised after x
   double squares = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     v[i] = static_cast<double>(x[i]);
     squares += v[i] * v[i];
   }
   const double drift = kernels::add_sample(small(), v.data(), reward);
-  // At most once in d samples, so that repairs never cost more than the updates; where M is so
-  // badly conditioned that a fresh inverse is no better, they would come every time.
+  // Repairs at most once in d samples, so that repairs never cost more than the updates. Otherwise
+  // a badly conditioned M, whose new inverse is no better, would be repaired every time.
   ++since_repair_;
   if (!(drift <= kDriftAllowed * kDriftAllowed * squares) && since_repair_ >= dimension()) {
     inverse_ = find_ridge_inverse(m_, lambda_);
@@ -189,7 +189,7 @@ void RidgeState::remove(std::span<const RidgeState* const> others) {
   add_sums_of(others, SymmetricMatrix::Sign::kMinus);
 }
 
-// Their M - lambda I, to M or from it; then the inverse and the weights, from M and b.
+// Adds their M - lambda I to M or subtracts it, then computes inverse and weights from M and b.
 void RidgeState::add_sums_of(std::span<const RidgeState* const> others,
                              SymmetricMatrix::Sign sign) {
   if (is_small()) {
@@ -329,7 +329,7 @@ RidgeState RidgeState::load(StateReader& reader) {
     const std::uint64_t repairs = state.repair_count();
     state.large_.front().settle(calling_thread());
     if (state.repair_count() != repairs) {
-      reader.fail("the inverse of a ridge state is not one");
+      reader.fail("the inverse of a ridge state does not match its matrix");
     }
     state.bound_.front().load(reader, state.samples_);
   }

@@ -12,19 +12,19 @@
 
 namespace mcnb {
 
-// What a ridge state says about one point x.
+// The prediction of a ridge state for a point x.
 struct RidgePrediction {
   double estimate = 0.0;     // x . w
   double uncertainty = 0.0;  // sqrt(x^T M^-1 x)
 };
 
 // A ridge regression that learns one sample at a time: M = lambda I + sum x x^T, b = sum r x,
-// w = M^-1 b. The inverse follows by rank-one updates; a guard watches its drift and computes it
-// anew when it is no longer the inverse to ten digits (at most once in `dimension` samples).
+// w = M^-1 b. The inverse is kept up to date by rank-one updates. A guard measures its drift and
+// computes it again when fewer than ten digits are right (at most once in `dimension` samples).
 //
-// Of more than kSmallRidge dimensions everything is as slow as memory: then half of each matrix is
-// kept, updates wait until there are 16 (tracked_inverse.h), and the weights follow by
-// w += M^-1 x (r - x.w), until the inverse is next computed anew.
+// Above kSmallRidge dimensions reading memory takes most of the time. Then half of each matrix is
+// stored, updates wait until there are 16 (tracked_inverse.h), and the weights are updated by
+// w += M^-1 x (r - x.w) until the inverse is next computed again.
 class RidgeState {
  public:
   // Throws Error (kUsage) unless 1 <= dimension <= 16,384 and lambda > 0.
@@ -33,12 +33,12 @@ class RidgeState {
   std::size_t dimension() const { return static_cast<std::size_t>(b_.size()); }
   double lambda() const { return lambda_; }
   std::uint64_t sample_count() const { return samples_; }
-  // Copies.
+  // Dense copies.
   Eigen::MatrixXd matrix() const;
   Eigen::MatrixXd inverse() const;
   const Eigen::VectorXd& sum() const { return b_; }
   const Eigen::VectorXd& weights() const { return w_; }
-  // How often the guard computed the inverse anew.
+  // How often the guard computed the inverse again.
   std::uint64_t repair_count() const {
     return is_small() ? repairs_ : large_.front().repair_count();
   }
@@ -46,23 +46,24 @@ class RidgeState {
   // Throws Error (kInput) for a wrong dimension or a number that is not finite.
   void add(std::span<const float> x, double reward);
 
-  // Adds samples by their sums: of x x^T and of r x. One inversion.
+  // Adds samples given by their sums of x x^T and of r x. Costs one inversion.
   void add_sums(const Eigen::MatrixXd& squares, const Eigen::VectorXd& sum, std::uint64_t samples);
 
-  // Takes over all samples of other states of the same dimension and lambda; one inversion.
+  // Adds all samples of other states of the same dimension and lambda. Costs one inversion.
   void merge(std::span<const RidgeState* const> others);
   void merge(const RidgeState& other);
 
-  // Gives up all samples of other states, which it must have taken over before; one inversion. M
-  // keeps the roundings of what has been given up: where little is left of much, merge anew.
+  // Removes all samples of other states, which must have been merged before. Costs one inversion. M
+  // keeps the rounding errors of removed samples: if few samples are left of many, merge the rest
+  // into a new state instead.
   void remove(std::span<const RidgeState* const> others);
 
-  // Throw as `add` does.
+  // The functions below throw as `add` does.
   RidgePrediction predict(std::span<const float> x) const;
-  // The same estimate, and an uncertainty that the true one does not exceed, to the last bit. Above
-  // kSmallRidge dimensions this costs little; below, they are equal.
+  // Returns predict's estimate, and an upper bound of predict's uncertainty, which holds to the
+  // last bit. Cheap above kSmallRidge dimensions; below, the bound is the uncertainty itself.
   RidgePrediction bound(std::span<const float> x) const;
-  // The same for many points at once, `dimension` finite numbers each: the same bits, sooner.
+  // Predicts for many points, `dimension` finite numbers each: faster, with the same bits.
   void predict(std::span<const float* const> points, std::span<RidgePrediction> predictions) const;
   double estimate(std::span<const float> x) const { return bound(x).estimate; }
   double uncertainty(std::span<const float> x) const { return predict(x).uncertainty; }
@@ -88,13 +89,13 @@ class RidgeState {
   std::uint64_t samples_ = 0;
   Eigen::VectorXd b_;
   Eigen::VectorXd w_;
-  // Of small dimensions.
+  // Used up to kSmallRidge dimensions.
   std::uint64_t repairs_ = 0;
   std::uint64_t since_repair_ = 0;  // samples
   Eigen::MatrixXd m_;
   Eigen::MatrixXd inverse_;
-  // Of large ones, M and its inverse, always solved for, and a bound that knows of all samples but
-  // those that came by their sums: one of each, or none.
+  // Used above kSmallRidge dimensions, one element each: M and its inverse, always settled, and a
+  // bound from all samples except those given by their sums.
   std::vector<TrackedInverse> large_;
   std::vector<InverseBound> bound_;
 };

@@ -17,8 +17,8 @@ Eigen::MatrixXd find_ridge_inverse(const Eigen::MatrixXd& m, double lambda) {
   if (cholesky.info() == Eigen::Success && cholesky.rcond() > kSmallestConditionForCholesky) {
     return cholesky.solve(Eigen::MatrixXd::Identity(d, d));
   }
-  // Samples so large that lambda is lost in the rounding of M: an eigenvalue that is no more than
-  // rounding can only be lambda, since M - lambda I has no negative ones.
+  // Samples can be so large that lambda is lost in the rounding of M. An eigenvalue within the
+  // rounding error must then be lambda, since M - lambda I has no negative eigenvalues.
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(m);
   const Eigen::VectorXd& values = eigen.eigenvalues();
   const double rounding =

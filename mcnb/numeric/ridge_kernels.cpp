@@ -36,7 +36,7 @@ HWY_INLINE double dot(const double* a, const double* b, std::size_t n) {
   return sum_four(lanes);
 }
 
-// Calls visit.rows<how many vectors>(tag, first row) until all n rows have had their turn.
+// Calls visit.rows<number of vectors>(tag, first row) until all n rows are visited.
 template <class Visit>
 HWY_INLINE void for_all_rows(std::size_t n, const Visit& visit) {
   std::size_t row = 0;
@@ -84,7 +84,7 @@ struct Multiply {
   }
 };
 
-// A += factor u u^T; then product = A x, and, where it is wanted, second_product = A y.
+// A += factor u u^T; then product = A x and, if it is not null, second_product = A y.
 template <bool kTwoProducts>
 struct UpdateAndMultiply {
   std::size_t n;
@@ -113,9 +113,9 @@ struct UpdateAndMultiply {
       const auto of_x = hn::Set(tag, x[column]);
 #pragma GCC unroll 2
       for (std::size_t r = 0; r < kVectors; ++r) {
-        double* const place = a + column * n + row + r * lanes;
-        const auto part = hn::MulAdd(scale, own[r], hn::LoadU(tag, place));
-        hn::StoreU(part, tag, place);
+        double* const target = a + column * n + row + r * lanes;
+        const auto part = hn::MulAdd(scale, own[r], hn::LoadU(tag, target));
+        hn::StoreU(part, tag, target);
         sums[r] = hn::MulAdd(part, of_x, sums[r]);
         if constexpr (kTwoProducts) {
           second_sums[r] = hn::MulAdd(part, hn::Set(tag, y[column]), second_sums[r]);
@@ -134,8 +134,8 @@ struct UpdateAndMultiply {
 
 double AddSample(const SmallRidge& ridge, const double* x, double reward) {
   const std::size_t n = ridge.n;
-  double moved[kSmallRidge];  // M^-1 x, before
-  double after[kSmallRidge];  // and after
+  double moved[kSmallRidge];  // M^-1 x before the update
+  double after[kSmallRidge];  // M^-1 x after the update
   double back[kSmallRidge];   // M M^-1 x
   for_all_rows(n, Multiply{n, ridge.inverse, x, moved});
   const double shrink = -1.0 / (1.0 + dot(x, moved, n));
@@ -155,7 +155,7 @@ void FindWeights(const SmallRidge& ridge) {
   for_all_rows(ridge.n, Multiply{ridge.n, ridge.inverse, ridge.sum, ridge.weights});
 }
 
-// Points side by side: number i of all points at panel + i * kPointsTogether.
+// Points interleaved: coordinate i of all points at panel + i * kPointsTogether.
 struct Panel {
   std::size_t n;
   const double* inverse;
@@ -164,7 +164,7 @@ struct Panel {
   double* estimates;
   double* squares;
 
-  // Adds what kRows dimensions from `first` on give to the lanes of so many vectors of points.
+  // Adds the contribution of kRows dimensions, from `first` on, to the lanes of all points.
   template <std::size_t kVectors, std::size_t kRows>
   HWY_INLINE void add_rows(std::size_t point, std::size_t first, hn::Vec<Tag> (*of_squares)[4],
                            hn::Vec<Tag> (*of_estimates)[4]) const {
@@ -251,7 +251,7 @@ void PredictPoints(std::size_t n, const double* inverse, const double* weights,
     squares[0] = dot(x, moved, n);
     return;
   }
-  // Lanes behind the last point compute what nobody reads.
+  // Lanes after the last point compute values that are not used.
   alignas(64) double values[kSmallRidge * kPointsTogether];
   alignas(64) double all_estimates[kPointsTogether];
   alignas(64) double all_squares[kPointsTogether];

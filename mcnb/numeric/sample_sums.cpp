@@ -15,8 +15,8 @@ void add_squares(const Rows& rows, Eigen::MatrixXd& squares) {
   squares.selfadjointView<Eigen::Lower>().rankUpdate(rows.transpose());
 }
 
-// All pivots of lambda I plus squares are at least lambda. Where roundings leave less, or are as
-// large as a pivot themselves, a factor says nothing.
+// In exact arithmetic all pivots of lambda I + squares are at least lambda. A factor is useless if
+// rounding leaves less, or if the rounding error is as large as a pivot.
 bool is_sound_pivot(double pivot, double largest, double lambda) {
   constexpr double kRounding = 1e-13;
   return pivot >= lambda / 2.0 && pivot > kRounding * largest;
@@ -99,7 +99,7 @@ Eigen::VectorXd SampleSums::weights(double lambda) const {
     return Eigen::VectorXd::Zero(static_cast<Eigen::Index>(dimension_));
   }
   if (summed_ == 0) {
-    // The same by way of the samples' inner products: w = X^T (lambda I + X X^T)^-1 r.
+    // Uses the samples' inner products: w = X^T (lambda I + X X^T)^-1 r.
     const Rows x = rows();
     Eigen::MatrixXd products = lambda * Eigen::MatrixXd::Identity(x.rows(), x.rows());
     products.selfadjointView<Eigen::Lower>().rankUpdate(x);
@@ -115,7 +115,7 @@ Eigen::VectorXd SampleSums::weights(double lambda) const {
       return cholesky.solve(whole_sum());
     }
   }
-  return ridge(lambda).weights();  // which knows what to do where lambda is lost in the rounding
+  return ridge(lambda).weights();  // this handles a lambda that is lost in the rounding
 }
 
 RidgeState SampleSums::ridge(double lambda) const {
@@ -187,8 +187,8 @@ void TrackedWeights::add(std::span<const float> x, float reward) {
   solve();
 }
 
-// One more row of the factor of lambda I + X X^T, for a sample that is about to be added. False
-// where rounding leaves nothing of lambda.
+// Appends a row to the factor of lambda I + X X^T for a sample that is about to be added. Returns
+// false if rounding leaves nothing of lambda.
 bool TrackedWeights::append_row(std::span<const float> x) {
   const std::size_t count = samples_.rewards_.size();
   const auto as_vector = [](std::span<const float> values) {
@@ -328,7 +328,7 @@ void TrackedWeights::load(StateReader& reader) {
   if ((!rows_.empty() && rows_.size() != kept * (kept + 1) / 2) ||
       (!factor.empty() && factor.size() != d * d) || !std::ranges::all_of(rows_, finite) ||
       !std::ranges::all_of(factor, finite) || !positive_diagonal()) {
-    reader.fail("the factor of a regression is none that could have been");
+    reader.fail("the factor of a regression is not a Cholesky factor");
   }
   const auto size = static_cast<Eigen::Index>(factor.empty() ? 0 : d);
   factor_ = Eigen::Map<const Eigen::MatrixXd>(factor.data(), size, size);

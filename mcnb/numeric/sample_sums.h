@@ -11,9 +11,9 @@
 
 namespace mcnb {
 
-// Samples as ridge regressions need them, at little cost where they are few: fewer than the
-// dimension are kept as they are, and as many as that are replaced by their sums, of x x^T and of
-// r x. Many owners of a few samples each take little memory, and their weights little time.
+// Samples in the form that ridge regressions need. While there are fewer samples than dimensions
+// they are stored as they are; then they are replaced by their sums of x x^T and of r x. So users
+// with few samples take little memory, and their weights little time.
 class SampleSums {
  public:
   explicit SampleSums(std::size_t dimension) : dimension_(dimension) {}
@@ -22,19 +22,18 @@ class SampleSums {
   std::uint64_t count() const { return summed_ + rewards_.size(); }
 
   void add(std::span<const float> x, float reward);
-  // All samples of another one.
+  // Adds all samples of another object.
   void merge(const SampleSums& other);
 
-  // w = (lambda I + sum x x^T)^-1 sum r x. Of T samples in d dimensions: T^2 (d + T/6)
-  // multiplications where they are fewer than d, else d^3 / 6 and d^2 / 2 for each one since the
-  // last sums.
+  // w = (lambda I + sum x x^T)^-1 sum r x. Costs, for T samples in d dimensions, T^2 (d + T/6)
+  // multiplications if T < d; else d^3 / 6, and d^2 / 2 for each sample since the last sums.
   Eigen::VectorXd weights(double lambda) const;
   // The ridge regression of all samples; costs an inversion.
   RidgeState ridge(double lambda) const;
 
-  std::size_t memory_bytes() const;  // beside its own size
+  std::size_t memory_bytes() const;  // without sizeof *this
   void save(StateWriter& writer) const;
-  // Into one of the same dimension.
+  // Requires an object of the same dimension.
   void load(StateReader& reader);
 
  private:
@@ -43,22 +42,22 @@ class SampleSums {
 
   Rows rows() const;
   Eigen::VectorXd rewards() const;
-  // Of all samples, in the lower half.
+  // The sum of x x^T over all samples, in the lower half.
   Eigen::MatrixXd all_squares() const;
   Eigen::VectorXd whole_sum() const;
 
   std::size_t dimension_;
-  std::vector<float> values_;  // of the samples that are kept, one behind the other
+  std::vector<float> values_;  // of the samples that are stored, one after the other
   std::vector<float> rewards_;
   std::uint64_t summed_ = 0;  // samples
   Eigen::MatrixXd squares_;   // the lower half; empty before the first sums
   Eigen::VectorXd sum_;
 };
 
-// Samples, and the weights of their ridge regression, which follow every sample at little cost: of
-// T samples in d dimensions about T (2 d + 2 T) multiplications while they are fewer than d, and 2
-// d^2 from then on, by a Cholesky factor that grows a row or takes a rank-one update. (Such updates
-// add to a positive matrix: they lose no digits, however many.)
+// Samples, and the weights of their ridge regression after every sample. A sample costs, for T
+// samples in d dimensions, about T (2 d + 2 T) multiplications while T < d, and 2 d^2 from then on:
+// a Cholesky factor grows by a row or takes a rank-one update. (Updates add to a positive matrix,
+// so any number of them loses no digits.)
 class TrackedWeights {
  public:
   TrackedWeights(std::size_t dimension, double lambda);
@@ -67,7 +66,7 @@ class TrackedWeights {
   const Eigen::VectorXd& weights() const { return weights_; }
 
   void add(std::span<const float> x, float reward);
-  // The same as one `add` after the other, but for roundings; factors once.
+  // Like one `add` per sample, up to rounding, but computes the factor once.
   template <class AddSamples>
   void add_many(AddSamples add_samples) {
     add_samples(samples_);
@@ -75,7 +74,7 @@ class TrackedWeights {
     solve();
   }
 
-  std::size_t memory_bytes() const;  // beside its own size
+  std::size_t memory_bytes() const;  // without sizeof *this
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
 
@@ -88,8 +87,9 @@ class TrackedWeights {
 
   double lambda_;
   SampleSums samples_;
-  // Of lambda I + X X^T, the lower half row by row, while the samples are kept; of lambda I + sum
-  // x x^T once they are summed up. Both empty where lambda is lost in the rounding.
+  // The Cholesky factor: rows_ is that of lambda I + X X^T, the lower half row by row, while
+  // samples are stored; factor_ is that of lambda I + sum x x^T once they are summed up. Both are
+  // empty if lambda is lost in the rounding.
   std::vector<double> rows_;
   Eigen::MatrixXd factor_;
   Eigen::VectorXd weights_;

@@ -59,7 +59,7 @@ void Slab::grow(std::size_t size) {
   }
   const std::size_t needed = size * sizeof(float);
   if (needed > reserved_bytes_) {
-    // Untouched pages cost nothing, so reserve generously and seldom move.
+    // Pages that were never touched cost nothing, so a large reserve makes moves rare.
     const std::size_t wanted = std::max(needed, std::min(2 * reserved_bytes_, physical));
     const std::size_t bytes = (wanted + kGranule - 1) / kGranule * kGranule;
     void* memory = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -72,7 +72,7 @@ void Slab::grow(std::size_t size) {
     }
     data_ = static_cast<float*>(memory);
     reserved_bytes_ = bytes;
-    // Large pages keep address translation out of the way of the streams; merely a wish.
+    // Large pages make address translation cheap; the system may ignore this hint.
     ::madvise(data_, reserved_bytes_, MADV_HUGEPAGE);
   }
   size_ = size;

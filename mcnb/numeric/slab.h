@@ -5,8 +5,8 @@
 
 namespace mcnb {
 
-// A growing array of floats straight from the operating system: aligned to pages, zero at first,
-// grown without copying, and costing memory only where it has been written.
+// A growing array of floats in pages of the operating system: aligned to pages, zero at first,
+// grown without copying. Only pages that were written take memory.
 class Slab {
  public:
   Slab() = default;
@@ -19,8 +19,8 @@ class Slab {
   const float* data() const { return data_; }
   std::size_t size() const { return size_; }
 
-  // Makes the slab longer; pointers into it are lost. Throws Error (kLimit) when the machine has
-  // no room.
+  // Makes the slab longer; pointers into it become invalid. Throws Error (kLimit) if the machine
+  // has not enough memory.
   void grow(std::size_t size);
 
  private:

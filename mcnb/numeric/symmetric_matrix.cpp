@@ -14,8 +14,9 @@ using kernels::kBlockSize;
 constexpr std::size_t kBlocksOfASlice = 512;  // 256 KiB, about: worth a thread
 constexpr std::size_t kMostSlices = 64;
 
-// Where slices begin that share the lower half of a matrix of so many block rows fairly. They
-// depend on nothing else: sums are made slice by slice, on any number of threads.
+// Begins of slices that divide the lower half of a matrix into parts of about equal work. They
+// depend on the number of block rows only, so that sums have the same order on any number of
+// threads.
 std::vector<std::size_t> cut(std::size_t blocks) {
   const std::size_t all = blocks * (blocks + 1) / 2;
   const std::size_t count = std::clamp<std::size_t>(all / kBlocksOfASlice, 1, kMostSlices);

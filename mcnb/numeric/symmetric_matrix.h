@@ -12,7 +12,7 @@
 
 namespace mcnb {
 
-// Memory that begins at a whole cache line.
+// Allocates memory that begins at a cache line.
 template <class T>
 struct CacheLineAllocator {
   using value_type = T;
@@ -29,9 +29,9 @@ struct CacheLineAllocator {
 };
 using AlignedDoubles = std::vector<double, CacheLineAllocator<double>>;
 
-// A symmetric matrix in double precision, the lower half of it, in blocks of 8 x 8 numbers that lie
-// one behind the other in the order in which they are used. Results do not depend on the number of
-// threads, nor on which vectors are asked about together.
+// A symmetric matrix in double precision. The lower half is stored, in blocks of 8 x 8 numbers in
+// the order in which they are used. Results depend neither on the number of threads nor on which
+// vectors one call gets together.
 class SymmetricMatrix {
  public:
   // A multiple of the identity.
@@ -41,38 +41,38 @@ class SymmetricMatrix {
   // The size rounded up to whole blocks.
   std::size_t padded_size() const { return blocks_ * kernels::kBlock; }
 
-  // squares[i] = v_i^T A v_i. The matrix comes from memory once for all of them; a vector costs
-  // time in proportion to the square of what its runs hold.
+  // squares[i] = v_i^T A v_i. The matrix is read once for all vectors. A vector costs time in
+  // proportion to the square of the length of its runs.
   void find_squares(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
                     std::span<double> squares) const;
 
-  // The same, and products as below, while the matrix comes from memory once for both.
+  // find_squares and multiply together, while the matrix is read once for both.
   void find_squares_and_products(ThreadPool& threads, std::span<const kernels::BlockVector> vectors,
                                  std::span<double> squares, std::span<const double> factors,
                                  std::span<double> products) const;
 
-  // The products A v of vectors that lie one behind the other, each padded_size() long and zero in
-  // the padding. The matrix comes from memory once for all of them.
+  // The products A v of vectors that are stored one after the other, each padded_size() long with
+  // zeros in the padding. The matrix is read once for all of them.
   void multiply(ThreadPool& threads, std::span<const double> factors,
                 std::span<double> products) const;
 
-  // A += the sum of v v^T, or A -= it, in one pass, over vectors that lie one behind the other,
-  // each padded_size() long and zero in the padding.
+  // Adds the sum of v v^T to A or subtracts it, in one pass. Vectors are stored one after the
+  // other, each padded_size() long with zeros in the padding.
   enum class Sign { kPlus, kMinus };
   void add_outer_products(ThreadPool& threads, std::span<const double> vectors, Sign sign);
 
-  // A += B, or A -= it, of the same size.
+  // Adds a matrix of the same size or subtracts it.
   void add(const SymmetricMatrix& other, Sign sign);
   // A += value I
   void add_to_diagonal(double value);
 
   Eigen::MatrixXd dense() const;
-  // Takes over the lower half of a matrix of the same size.
+  // Copies the lower half of a matrix of the same size.
   void assign(const Eigen::MatrixXd& dense);
 
   std::size_t memory_bytes() const { return values_.capacity() * sizeof values_[0]; }
   void save(StateWriter& writer) const { writer.write_all(std::span<const double>(values_)); }
-  // Into a matrix of the same size. Refuses numbers that are not finite.
+  // Requires a matrix of the same size. Refuses numbers that are not finite.
   void load(StateReader& reader);
 
  private:

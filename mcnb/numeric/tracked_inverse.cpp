@@ -54,15 +54,15 @@ void TrackedInverse::settle(ThreadPool& threads) {
   }
 }
 
-// Solves for all vectors, one after the other; the products of `inverse_` with them lie in their
-// decreases. Returns whether `inverse_` has become another one.
+// Solves for all vectors, one after the other. Requires the products of `inverse_` with them in
+// their decreases. Returns true if `inverse_` was computed again.
 bool TrackedInverse::settle_with_products(ThreadPool& threads) {
   while (solved_ < waiting_) {
     if (solve_next()) {
       continue;
     }
-    // The inverse has drifted: those before go into it, it is computed anew, and those from here on
-    // are solved for with that one.
+    // The inverse has drifted. The vectors so far go into it, it is computed again, and the
+    // remaining ones are solved for with the new inverse.
     const std::size_t left = waiting_ - solved_;
     const AlignedDoubles vectors(unsolved().begin(), unsolved().end());
     waiting_ = solved_;
@@ -76,8 +76,8 @@ bool TrackedInverse::settle_with_products(ThreadPool& threads) {
   return false;
 }
 
-// Solves for the first vector that is not. Returns false, having spoilt no more than its product,
-// where it shows that the inverse has to be computed anew before.
+// Solves for the first vector that is not solved for. Returns false if the inverse has to be
+// computed again first; then only the product of this vector has been overwritten.
 bool TrackedInverse::solve_next() {
   const std::span<double> product = decrease(solved_);
   const kernels::BlockRun whole{0, padded_size() / kernels::kBlock};
@@ -95,7 +95,7 @@ bool TrackedInverse::solve_next() {
   if (!(square >= 0.0) && may_repair()) {
     return false;
   }
-  // A square below zero is nothing but drift: such an update would make it worse.
+  // A square below zero can only come from drift, and an update with it would increase the drift.
   const double scale = square >= 0.0 ? 1.0 / std::sqrt(1.0 + square) : 0.0;
   for (double& value : product) {
     value = scale > 0.0 ? value * scale : 0.0;
@@ -251,8 +251,8 @@ std::size_t TrackedInverse::memory_bytes() const {
          (vectors_.capacity() + decreases_.capacity()) * sizeof(double);
 }
 
-// Vectors are written as not solved for, whether they are or not: nobody can tell by the answers,
-// nor, but where solving made the inverse anew, by the bytes.
+// All vectors are written as not solved for. No result depends on it; nor do the bytes, unless
+// solving computed the inverse again.
 void TrackedInverse::save(StateWriter& writer) const {
   inverse_.save(writer);
   matrix_.save(writer);

@@ -83,12 +83,12 @@ class Adam {
   }
 
  private:
-  void update(std::size_t place, const float* signals, std::size_t count, float scale,
+  void update(std::size_t offset, const float* signals, std::size_t count, float scale,
               std::uint32_t step) {
     const AdamClock::Corrections corrections = clock_.at(step);
-    kernels::adam_update({.weights = network_.data() + place,
-                          .first_moments = scratch_.first_moments.data() + place,
-                          .second_moments = scratch_.second_moments.data() + place,
+    kernels::adam_update({.weights = network_.data() + offset,
+                          .first_moments = scratch_.first_moments.data() + offset,
+                          .second_moments = scratch_.second_moments.data() + offset,
                           .signals = signals,
                           .count = count,
                           .scale = scale,
@@ -147,7 +147,7 @@ TrainingReport train_network(const NetworkShape& shape, std::span<float> network
   while (report.steps < options.step_limit) {
     double loss = 0.0;
     for (std::size_t i = 0; i < samples.size() && report.steps < options.step_limit; ++i) {
-      // The shuffle goes along with the epoch: what is not reached is not shuffled.
+      // Shuffles while the epoch runs: samples that are not reached are not shuffled.
       std::swap(scratch.order[i],
                 scratch.order[i + static_cast<std::size_t>(rng.below(samples.size() - i))]);
       const Sample& sample = samples[scratch.order[i]];

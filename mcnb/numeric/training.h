@@ -29,7 +29,7 @@ struct TrainingReport {
   bool stopped_by_loss = false;
 };
 
-// Memory of `train`, to be reused from call to call.
+// Working memory of train_network; reuse it from call to call.
 struct TrainingScratch {
   std::vector<std::uint32_t> order;
   GradientFactors factors;
@@ -37,13 +37,13 @@ struct TrainingScratch {
   std::vector<float> second_moments;
   std::vector<std::uint32_t> row_steps;  // Adam's step count of every row of W_1
 
-  std::size_t memory_bytes() const;  // beside its own size
+  std::size_t memory_bytes() const;  // without sizeof *this
 };
 
 // Trains one network by single-sample steps over the samples, in a new random order each epoch.
-// The optimiser starts afresh. Adam is lazy on block features: a row of W_1 that a sample does not
-// meet keeps its weights, moments and its own step count (exact Adam would touch the whole of W_1
-// in every step). Requires samples that check_sample accepts.
+// Each call starts a new optimiser. Adam is lazy on block features: a row of W_1 that a sample does
+// not use keeps its weights, moments and step count (exact Adam would change all of W_1 in every
+// step). Requires samples that check_sample accepts.
 TrainingReport train_network(const NetworkShape& shape, std::span<float> network,
                              std::span<const Sample> samples, const TrainingOptions& options,
                              Rng& rng, TrainingScratch& scratch);

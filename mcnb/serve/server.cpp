@@ -7,9 +7,10 @@
 #include <future>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
-#include "mcnb/serve/model/hash.h"
+#include "mcnb/serve/http/http_server.h"
 
 namespace mcnb {
 namespace {
@@ -36,7 +37,7 @@ HttpOptions http_options(const ServerOptions& options) {
   return http;
 }
 
-// Makes the models of the configuration that are not there.
+// Makes the models of the configuration that do not exist yet.
 void make_models(Engine& engine, const ServerOptions& options) {
   std::map<std::string, ModelOptions> wanted = options.models;
   if (wanted.empty() && engine.reports().empty()) {
@@ -48,7 +49,7 @@ void make_models(Engine& engine, const ServerOptions& options) {
     }
     auto task = std::make_shared<ControlTask>();
     std::promise<void> made;
-    task->work = [&, name = name, model = model](ModelHost& host, LogStore&, std::int64_t) {
+    task->work = [&, name = name, model = model](ModelHost& host, Storage&, std::int64_t) {
       host.create(name, model);
     };
     task->done = [&] { made.set_value(); };
@@ -72,17 +73,19 @@ const ServerOptions& checked(const ServerOptions& options) {
 struct Server::Parts {
   explicit Parts(const ServerOptions& options)
       : engine(engine_options(checked(options)), clock, metrics),
-        api(engine, metrics, ApiKeys(options.keys), {options.personalizer_model, options.data}) {
+        api(Handlers(engine, metrics, requests, options.personalizer_model),
+            ApiKeys(options.keys)) {
     make_models(engine, options);
     http = std::make_unique<HttpServer>(
         http_options(options),
         HttpServer::Handler{[this](const HttpRequest& head) { return api.admit(head); },
                             [this](const HttpRequest& request) { return api.plan(request); }},
-        metrics);
+        requests);
   }
 
   SteadyClock clock;
   Metrics metrics;
+  RequestMetrics requests;
   Engine engine;
   Api api;
   std::unique_ptr<HttpServer> http;
@@ -102,7 +105,7 @@ std::uint16_t Server::port() const { return parts_->http->port(); }
 
 void Server::stop() {
   if (parts_->http) {
-    parts_->http->close_door();
+    parts_->http->stop_listening();
     parts_->engine.stop();
     parts_->http.reset();
     log_info("stopped");
@@ -110,15 +113,16 @@ void Server::stop() {
 }
 
 void serve(const ServerOptions& options) {
-  // A full disk and a lost client come back as errors of calls, not as signals.
+  // A full disk and a lost client are to be errors of system calls, not signals that end the
+  // process.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  ::umask(0077);  // what is stored is about people
+  ::umask(0077);  // the data is about people: only this user may read it
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
-  // Blocked before any thread starts: only this one waits for them.
+  // Threads inherit the blocked signals, so that only `sigwait` below gets them.
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   Server server(options);
   int received = 0;
@@ -128,13 +132,12 @@ void serve(const ServerOptions& options) {
 }
 
 Verification verify_data(const std::string& folder, std::size_t threads) {
-  const FolderLock lock(folder, FolderLock::Kind::kLook);
+  const std::unique_ptr<Storage> storage = open_data_folder(folder, StorageAccess::kLook);
   ThreadPool pool(threads);
-  LogStore store(folder, LogStore::Access::kReadOnly);
   Verification result;
   const auto digests = [&](bool from_base) {
-    ModelHost host(folder, pool);
-    host.recover(store, from_base);
+    ModelHost host(*storage, pool);
+    host.recover(from_base);
     return host.digests();
   };
   const auto latest = digests(false);
@@ -144,7 +147,7 @@ Verification verify_data(const std::string& folder, std::size_t threads) {
     result.agree = result.agree && same;
     result.lines.push_back(
         fmt::format("model {}: state {:016x}: {}", name, digest,
-                    same ? "the base and the log give the same"
+                    same ? "the base and the log give the same state"
                          : fmt::format("but the base and the log give {:016x}", base.at(name))));
   }
   return result;

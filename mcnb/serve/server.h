@@ -11,7 +11,7 @@
 
 namespace mcnb {
 
-// All that can be said about a service: by a TOML file, by flags, or not at all.
+// The settings of the service, from a TOML file, from flags, or by default.
 struct ServerOptions {
   std::string data = "mcnb-data";
   std::string host = "127.0.0.1";
@@ -30,7 +30,7 @@ struct ServerOptions {
   std::string personalizer_model = "default";
 
   std::vector<ApiKey> keys;
-  std::map<std::string, ModelOptions> models;  // made at the start where they are missing
+  std::map<std::string, ModelOptions> models;  // made at the start if they are missing
 };
 
 // Throws Error (kUsage) naming the option.
@@ -42,20 +42,20 @@ void read_config(const std::string& path, ServerOptions& options);
 // The options as a TOML file that explains itself, and reads back the same.
 std::string config_text(const ServerOptions& options);
 
-// Throws Error (kUsage) for options that do not go together: others than loopback without keys.
+// Throws Error (kUsage) if options contradict each other, such as a public address without keys.
 void check_server_options(const ServerOptions& options);
 
-// The service: recovers, listens, and serves until `stop`.
+// The service: makes the models from the data folder, listens, and serves until `stop`.
 class Server {
  public:
-  // Throws Error.
+  // Throws Error: kUsage for bad options, kSystem, kCorrupt.
   explicit Server(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   std::uint16_t port() const;
-  // Takes no new connections, answers what is under way, writes snapshots.
+  // Takes no new connections, answers the requests that are under way, and writes snapshots.
   void stop();
 
  private:
@@ -66,13 +66,12 @@ class Server {
 // Serves until SIGINT or SIGTERM.
 void serve(const ServerOptions& options);
 
-// Compares, model by model, the state that the latest snapshot and the log after it give with the
-// state that the oldest base gives. Returns lines for people; `agree` says whether all are equal.
-// Throws Error where a server has the folder.
 struct Verification {
-  std::vector<std::string> lines;
-  bool agree = true;
+  std::vector<std::string> lines;  // one for each model, for people
+  bool agree = true;               // the two states of every model are equal
 };
+// Makes every model twice, from its latest snapshot and from its oldest base, each with the log
+// after it, and compares the two states. Throws Error (kSystem) if a server uses the folder.
 Verification verify_data(const std::string& folder, std::size_t threads);
 
 }  // namespace mcnb

@@ -4,10 +4,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <sstream>
+
 #include "mcnb/base/error.h"
 #include "mcnb/serve/server.h"
 
-// Only this file knows of TOML: its header takes long to compile.
+// Only this file includes the TOML library, because its header takes long to compile.
 #include <toml++/toml.h>
 
 namespace mcnb {
@@ -19,41 +21,42 @@ const OptionTable<ServerOptions>& table() {
     OptionTable<O> t;
     t.text("data", &O::data, "a path", "folder of the database and the snapshots");
     t.text("host", &O::host, "a name or an address",
-           "address to listen on; others than loopback need keys");
-    t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any that is free");
+           "address to listen on; an address other than loopback requires keys");
+    t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any free port");
     t.text("certificate", &O::certificate, "a path", "PEM file of the certificate chain, for TLS");
-    t.text("private_key", &O::private_key, "a path", "PEM file of its private key");
-    t.count("threads", &O::threads, {0, 1024}, "threads that compute; 0: one per processor");
-    t.count("connections", &O::connections, {1, 1e5}, "connections at once");
+    t.text("private_key", &O::private_key, "a path", "PEM file of the certificate's private key");
+    t.count("threads", &O::threads, {0, 1024},
+            "threads that compute decisions; 0: one per processor");
+    t.count("connections", &O::connections, {1, 1e5}, "open connections at most");
     t.count("queue", &O::queue, {1, 1e5},
-            "requests that may wait; beyond it the answer is 503 with Retry-After");
-    t.number("idle_seconds", &O::idle_seconds, {0.1, 3600}, "that a connection may be silent");
-    t.number("header_seconds", &O::header_seconds, {0.1, 3600}, "that headers may take");
-    t.number("body_seconds", &O::body_seconds, {0.1, 3600}, "that a body may take");
+            "waiting requests at most; further ones get status 503 with Retry-After");
+    t.number("idle_seconds", &O::idle_seconds, {0.1, 3600},
+             "seconds that a connection may be silent");
+    t.number("header_seconds", &O::header_seconds, {0.1, 3600},
+             "seconds that the headers of a request may take");
+    t.number("body_seconds", &O::body_seconds, {0.1, 3600},
+             "seconds that the body of a request may take");
     t.number("restart_seconds", &O::restart_seconds, {0.01, 1e6},
-             "that replaying the log at a restart may take; snapshots are made accordingly");
+             "seconds that a restart may replay the log; decides how often snapshots are written");
     t.number("log_gigabytes", &O::log_gigabytes, {0.001, 1e6},
-             "of log; beyond it the oldest events are erased, after fresh snapshots");
-    t.number("log_days", &O::log_days, {0.001, 1e5}, "after which events are erased likewise");
+             "size of the log in gigabytes; beyond it the oldest events are erased, after new "
+             "snapshots");
+    t.number("log_days", &O::log_days, {0.001, 1e5},
+             "age in days at which events are erased, after new snapshots");
     t.text("personalizer_model", &O::personalizer_model, "a model's name",
-           "model behind the paths of the retired service");
+           "model behind the paths of the retired Personalizer service");
     return t;
   }();
   return kTable;
 }
 
 std::string toml_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-    }
-    quoted += c;
-  }
-  return quoted + "\"";
+  std::ostringstream out;
+  out << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::none);
+  return out.str();
 }
 
-// A value as option tables read it.
+// The value as the text that option tables read.
 std::string plain_text(const toml::node& node, const std::string& what) {
   if (const auto text = node.value_exact<std::string>()) {
     return *text;
@@ -67,7 +70,8 @@ std::string plain_text(const toml::node& node, const std::string& what) {
   if (const auto yes = node.value_exact<bool>()) {
     return *yes ? "yes" : "no";
   }
-  throw Error(ErrorKind::kUsage, fmt::format("{}: expected a text, a number, true or false", what));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: expected a string, a number, true or false", what));
 }
 
 ApiKey read_key(const toml::node& node) {
@@ -122,7 +126,7 @@ bool is_loopback(const addrinfo& address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
 }
 
-// By what the name stands for, not by how it looks. False where it stands for nothing.
+// Judges by the addresses that the name resolves to. False if it resolves to none.
 bool is_loopback(const std::string& host) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
@@ -172,14 +176,13 @@ void read_config(const std::string& path, ServerOptions& options) {
         set_server_option(options, name, plain_text(value, name));
       }
     } catch (const Error& error) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}:{}: {}", path, value.source().begin.line, error.what()));
+      throw error.within(fmt::format("{}:{}", path, value.source().begin.line));
     }
   }
 }
 
 std::string config_text(const ServerOptions& options) {
-  std::string text = "# The service mcnb serve: mcnb serve --config FILE\n";
+  std::string text = "# Configuration of mcnb serve: mcnb serve --config FILE\n";
   const OptionValues values = table().values(options);
   for (const OptionHelp& option : table().help()) {
     const std::string& value = values.at(option.name);
@@ -189,13 +192,15 @@ std::string config_text(const ServerOptions& options) {
                         is_number ? value : toml_text(value));
   }
   text +=
-      "\n# Who may do what; `mcnb serve --new-key ROLE` makes a key. Roles: decide (rank, reward,\n"
-      "# activate), read (look at everything), admin (everything). Only the SHA-256 is stored.\n"
+      "\n# API keys; `mcnb serve --new-key ROLE` makes one. Roles: decide (rank, reward, "
+      "activate),\n"
+      "# read (show everything, change nothing), admin (everything). Only the SHA-256 is stored.\n"
       "#[[keys]]\n#name = \"shop\"\n#role = \"decide\"\n#sha256 = \"...\"\n";
   text +=
-      "\n# Models that are made at the start where they are missing. Without any, and with an "
-      "empty\n"
-      "# folder, a model named default is made.\n#[models.default]\n#policy = \"mcnb\"\n";
+      "\n# Models that the service creates at its start unless they exist. If none is listed and "
+      "the\n"
+      "# data folder is empty, it creates a model named default.\n"
+      "#[models.default]\n#policy = \"mcnb\"\n";
   const OptionValues standard = option_values({});
   for (const OptionHelp& option : model_option_help()) {
     const bool is_choice = option.expected.find('|') != std::string::npos;
@@ -206,8 +211,9 @@ std::string config_text(const ServerOptions& options) {
     text += fmt::format("#{} = {}  # {}\n", option.name, shown, option.help);
   }
   text +=
-      "#userPath = \"\"  # where in contextFeatures the user's name stands: user.id\n"
-      "#[models.default.options]  # of the policy: mcnb policies mcnb\n#gamma = 0.3\n";
+      "#userPath = \"\"  # path of the user's name in contextFeatures, such as user.id\n"
+      "#[models.default.options]  # options of the policy; `mcnb policies mcnb` lists them\n"
+      "#gamma = 0.3\n";
   return text;
 }
 

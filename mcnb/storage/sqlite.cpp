@@ -23,7 +23,7 @@ int open_flags(Database::Access access) {
   return 0;
 }
 
-// The name by which SQLite takes the file for one that nobody changes.
+// The URI of a file that nobody changes.
 std::string untouched(const std::string& name) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(name).string()) {
@@ -50,7 +50,7 @@ Database::Database(const std::filesystem::path& path, Access access) : name_(pat
   ::sqlite3_wal_hook(
       handle_,
       [](void* self, sqlite3*, const char*, int pages) {
-        static_cast<Database*>(self)->log_pages_ = pages;
+        static_cast<Database*>(self)->wal_pages_ = pages;
         return SQLITE_OK;
       },
       this);
@@ -75,7 +75,7 @@ std::int64_t Database::number(const char* sql) {
   return statement.next() ? statement.number(0) : 0;
 }
 
-void Database::keep_log() {
+void Database::use_wal() {
   constexpr int kPause = 5;  // milliseconds
   int code = SQLITE_BUSY;
   for (int waited = 0; (code & 0xff) == SQLITE_BUSY && waited < kPatienceMilliseconds;
@@ -112,20 +112,20 @@ Statement::Statement(Database& database, const char* sql) : database_(database) 
 
 Statement::~Statement() { ::sqlite3_finalize(statement_); }
 
-Statement& Statement::bind(int place, std::int64_t value) {
-  database_.expect(::sqlite3_bind_int64(statement_, place, value), SQLITE_OK);
+Statement& Statement::bind(int parameter, std::int64_t value) {
+  database_.expect(::sqlite3_bind_int64(statement_, parameter, value), SQLITE_OK);
   return *this;
 }
 
-Statement& Statement::bind(int place, std::string_view text) {
-  database_.expect(::sqlite3_bind_text(statement_, place, text.data(),
+Statement& Statement::bind(int parameter, std::string_view text) {
+  database_.expect(::sqlite3_bind_text(statement_, parameter, text.data(),
                                        static_cast<int>(text.size()), SQLITE_STATIC),
                    SQLITE_OK);
   return *this;
 }
 
-Statement& Statement::bind_bytes(int place, std::string_view bytes) {
-  database_.expect(::sqlite3_bind_blob(statement_, place, bytes.data(),
+Statement& Statement::bind_bytes(int parameter, std::string_view bytes) {
+  database_.expect(::sqlite3_bind_blob(statement_, parameter, bytes.data(),
                                        static_cast<int>(bytes.size()), SQLITE_STATIC),
                    SQLITE_OK);
   return *this;

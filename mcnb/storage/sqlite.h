@@ -10,13 +10,12 @@ struct sqlite3_stmt;
 
 namespace mcnb {
 
-// One connection to a SQLite database. Errors are Error: kCorrupt where SQLite finds the file
-// damaged, kSystem for everything else (disk full, no rights), naming the file.
+// One connection to an SQLite database, for one thread at a time. Errors are Error naming the file:
+// kCorrupt if SQLite finds it damaged, kSystem for everything else (disk full, no rights).
 class Database {
  public:
-  // kUntouched: read only, and nothing is made beside the file, not even for a moment, so that its
-  // folder need not be writable either. Where a log lies beside the file, as kReadOnly: somebody
-  // may be writing.
+  // kUntouched: reads only, and makes no files beside the database, so that the folder need not be
+  // writable. If there is a WAL or a journal, somebody may be writing: it then acts as kReadOnly.
   enum class Access { kUntouched, kReadOnly, kReadWrite, kCreate };
 
   Database(const std::filesystem::path& path, Access access);
@@ -24,20 +23,23 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Statements without results.
+  // Runs statements without results.
   void run(const char* sql);
+  // The first column of the first row; 0 if there is no row.
   std::int64_t number(const char* sql);
 
-  // Commits go to a log beside the database from now on, in every connection. Waits for others that
-  // are about the same, which SQLite itself does not.
-  void keep_log();
-  // Writes what the log beside the database holds into it, as far as nobody is in the way.
-  // `truncate`: and empties it. False where somebody was.
+  // Switches the database to a write-ahead log (WAL), for all connections. Waits for others that do
+  // so at the same time, which SQLite itself does not.
+  void use_wal();
+  // Writes the WAL back into the database as far as no other connection needs it. `truncate`: and
+  // empties it. Returns false if another connection was in the way.
   bool checkpoint(bool truncate = false);
-  // Pages in the log beside the database after the last commit of this connection.
-  int log_pages() const { return log_pages_; }
+  // The pages in the WAL after the last commit of this connection. Counting them switches SQLite's
+  // own checkpoints off.
+  int wal_pages() const { return wal_pages_; }
 
-  // A copy of the database as it is now, while others go on writing. Requires a path that is free.
+  // Writes a copy of the database as it is now, while others go on writing. Requires a path that is
+  // free.
   void copy_to(const std::filesystem::path& path);
 
   const std::string& name() const { return name_; }
@@ -52,7 +54,7 @@ class Database {
  private:
   std::string name_;
   sqlite3* handle_ = nullptr;
-  int log_pages_ = 0;
+  int wal_pages_ = 0;
 };
 
 // A prepared statement.
@@ -63,20 +65,20 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  // Places count from 1. Texts and bytes must live until the statement has run.
-  Statement& bind(int place, std::int64_t value);
-  Statement& bind(int place, std::string_view text);
-  Statement& bind_bytes(int place, std::string_view bytes);
+  // Parameters are numbered from 1. Texts and bytes must live until the statement has run.
+  Statement& bind(int parameter, std::int64_t value);
+  Statement& bind(int parameter, std::string_view text);
+  Statement& bind_bytes(int parameter, std::string_view bytes);
 
-  // True while there is a row.
+  // Goes to the next row; false after the last.
   bool next();
-  // Runs to the end, and is ready to run again.
+  // Runs to the end. The statement can then run again.
   void finish();
 
-  // Ends it early; does not throw.
+  // Ends the run early.
   void reset() noexcept;
 
-  // Columns count from 0; texts and bytes live until the next row.
+  // Columns are numbered from 0. Bytes live until the next row.
   std::int64_t number(int column) const;
   std::string_view bytes(int column) const;
 

@@ -18,15 +18,16 @@ using Eigen::Map;
 using Eigen::VectorXd;
 using Eigen::VectorXf;
 
-constexpr std::size_t kPieces = 16;        // of the contexts: sums do not depend on the threads
+constexpr std::size_t kPieces = 16;  // parts of every sum, so that it does not depend on threads
 constexpr std::size_t kSumGrain = 16'384;  // parameters per piece of a sum
-constexpr std::size_t kMemory = 10;        // steps that the curvature is guessed from
-constexpr double kSufficient = 1e-4;       // part of the slope that a step has to gain
-constexpr std::size_t kRecent = 10;        // steps above whose losses none may end
-constexpr int kMostCuts = 20;              // of the length of a step
-constexpr std::size_t kPatience = 50;      // evaluations, at least, that gain next to nothing
-constexpr double kEnough = 1e-3;           // of the loss: next to nothing
-constexpr double kNegligible = 1e-3;       // and this of itself: the theorem adds O(1) to S*
+constexpr std::size_t kMemory = 10;        // steps that the curvature is estimated from
+constexpr double kSufficient = 1e-4;  // share of the slope by which a step must reduce the loss
+constexpr std::size_t kRecent = 10;   // no step may end above the losses of so many last steps
+constexpr int kMostCuts = 20;         // times that a step is shortened
+constexpr std::size_t kPatience =
+    50;  // least number of evaluations without progress before the search ends
+constexpr double kEnough = 1e-3;      // a smaller share of the loss is no progress
+constexpr double kNegligible = 1e-3;  // nor is a smaller loss: the theorem adds O(1) to S*
 
 // gradient += error * (the gradient of f).
 void add_gradient(const NetworkShape& shape, const GradientFactors& factors, float error,
@@ -104,13 +105,14 @@ class TotalLoss {
   const Contexts& contexts_;
   const NetworkShape& shape_;
   ThreadPool& threads_;
-  std::array<std::vector<float>, kPieces> gradients_;  // of the pieces; kept for their memory
+  std::array<std::vector<float>, kPieces>
+      gradients_;  // of the pieces; members so that memory is reused
 };
 
-// The networks of a ball, as all of space: the point p stands for centre + 2 p / (1 + |p|^2 / R^2).
-// The map is smooth, near the identity but for the factor 2 where p is small beside R, and reaches
-// the boundary at |p| = R, beyond which it turns back: a search without constraints cannot leave
-// the ball, and can end on its boundary.
+// Maps all points of space to the networks of a ball: the point p stands for the network
+// centre + 2 p / (1 + |p|^2 / R^2). The map is smooth. For p much smaller than R it is about
+// centre + 2 p. It reaches the boundary at |p| = R and turns back beyond. So a search without
+// constraints cannot leave the ball, but can end on its boundary.
 class Ball {
  public:
   Ball(std::span<const float> centre, double radius)
@@ -126,7 +128,7 @@ class Ball {
   void network_at(const VectorXd& point, std::vector<float>& network) const {
     Map<VectorXf>(network.data(), centre_.size()) = (centre_ + factor(point) * point).cast<float>();
   }
-  // From the gradient with respect to the network to that with respect to the point.
+  // Turns the gradient with respect to the network into that with respect to the point.
   void pull_back(const VectorXd& point, VectorXd& gradient) const {
     const double c = factor(point);
     const double along = c * c * point.dot(gradient) / square_;
@@ -143,7 +145,7 @@ class Ball {
   double square_;  // of the radius
 };
 
-// What the last steps tell of the curvature (L-BFGS, the two loops).
+// The curvature, estimated from the last steps (the two loops of L-BFGS).
 class Curvature {
  public:
   void add(const VectorXd& step, const VectorXd& change) {
@@ -159,8 +161,8 @@ class Curvature {
   void forget() { pairs_.clear(); }
   bool empty() const { return pairs_.empty(); }
 
-  // The gradient, divided by the curvature. Where nothing is known of it, the step along the
-  // gradient at whose end a straight line would have no loss.
+  // The gradient divided by the curvature. Before the first step: the step along the gradient that
+  // would bring a linear loss to zero.
   VectorXd newton_step(VectorXd gradient, double loss) const {
     if (pairs_.empty()) {
       const double square = gradient.squaredNorm();
@@ -190,14 +192,105 @@ class Curvature {
   double scale_ = 1.0;
 };
 
-// Whether the last quarter of the evaluations gained next to nothing. The window grows with the
-// search, so that one that creeps on is not taken for one that has arrived.
+// True if the last quarter of the evaluations made no progress. The window grows with the search,
+// so that slow progress does not count as none.
 bool has_arrived(std::span<const double> losses) {
   const std::size_t last = losses.size() - 1;
   const std::size_t window = std::max(kPatience, last / 4);
   return last >= window &&
          losses[last - window] - losses[last] <= kEnough * losses[last] + kNegligible;
 }
+
+// Looks for the least loss in the ball of a positive radius, by L-BFGS.
+class Search {
+ public:
+  Search(TotalLoss& total, std::span<const float> centre, std::span<const float> start,
+         double radius, std::uint64_t most_evaluations)
+      : total_(total),
+        ball_(centre, radius),
+        most_evaluations_(most_evaluations),
+        best_{.network = {start.begin(), start.end()}},
+        point_(ball_.point_of(start)),
+        network_(centre.size()) {
+    loss_ = best_.loss = total_.value_and_gradient(start, gradient_);
+    ball_.pull_back(point_, gradient_);
+    recent_.push_back(loss_);
+    least_.push_back(loss_);
+  }
+
+  BestFit run() {
+    while (has_evaluations() && !best_.converged) {
+      const VectorXd direction = curvature_.newton_step(gradient_, loss_);
+      if (find_step(direction)) {
+        take_step();
+      } else if (!curvature_.empty()) {
+        curvature_.forget();  // the next step follows the gradient itself
+      } else {
+        best_.converged = has_evaluations();  // no step along the gradient reduces the loss
+      }
+      best_.converged = best_.converged || has_arrived(least_);
+    }
+    best_.distance = ball_.distance_of(best_.network);
+    return std::move(best_);
+  }
+
+ private:
+  bool has_evaluations() const { return best_.evaluations < most_evaluations_; }
+
+  // Tries shorter and shorter steps. Returns false if none reduces the loss enough.
+  bool find_step(const VectorXd& direction) {
+    const double slope = direction.dot(gradient_);
+    // A step may end a little higher than the last ones. Otherwise the search would stop at the
+    // first kink of a ReLU at which the gradient of one side leads up the other side.
+    const double ceiling = *std::ranges::max_element(recent_);
+    double length = 1.0;
+    for (int cut = 0; cut < kMostCuts && has_evaluations() && slope > 0.0; ++cut) {
+      next_ = point_ - length * direction;
+      ball_.network_at(next_, network_);
+      ++best_.evaluations;
+      const double trial = total_.value_and_gradient(network_, next_gradient_);
+      const bool found = trial <= ceiling - kSufficient * length * slope;
+      least_.push_back(found ? std::min(trial, least_.back()) : least_.back());
+      if (found) {
+        loss_ = trial;
+        return true;
+      }
+      // The lowest point of the parabola through the known values, within limits.
+      const double rise = trial - loss_ + length * slope;
+      length *= rise > 0.0 ? std::clamp(0.5 * length * slope / rise, 0.1, 0.5) : 0.1;
+    }
+    return false;
+  }
+
+  void take_step() {
+    ball_.pull_back(next_, next_gradient_);
+    curvature_.add(next_ - point_, next_gradient_ - gradient_);
+    point_.swap(next_);
+    gradient_.swap(next_gradient_);
+    if (loss_ < best_.loss) {
+      best_.loss = loss_;
+      best_.network = network_;
+    }
+    recent_.push_back(loss_);
+    if (recent_.size() > kRecent) {
+      recent_.pop_front();
+    }
+  }
+
+  TotalLoss& total_;
+  const Ball ball_;
+  const std::uint64_t most_evaluations_;
+  BestFit best_;
+  Curvature curvature_;
+  VectorXd point_;
+  VectorXd gradient_;
+  VectorXd next_;
+  VectorXd next_gradient_;
+  std::vector<float> network_;  // at next_
+  double loss_ = 0.0;           // at point_
+  std::deque<double> recent_;   // losses of the last steps
+  std::vector<double> least_;   // least loss so far, after each evaluation
+};
 
 }  // namespace
 
@@ -213,69 +306,13 @@ BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
         "the networks have this shape");
   check(radius >= 0.0 && contexts.size() > 0, "there is a ball, and contexts");
   TotalLoss total(contexts, shape, threads);
-  BestFit best{.network = {start.begin(), start.end()}};
   if (radius == 0.0) {
+    BestFit best{.network = {start.begin(), start.end()}};
     best.loss = total.value(best.network);
     best.converged = true;
     return best;
   }
-  const Ball ball(centre, radius);
-  VectorXd point = ball.point_of(start);
-  VectorXd gradient;
-  double loss = best.loss = total.value_and_gradient(start, gradient);
-  ball.pull_back(point, gradient);
-  Curvature curvature;
-  std::deque<double> recent{loss};
-  std::vector<double> least{loss};  // so far, after each evaluation
-  std::vector<float> network(centre.size());
-  VectorXd next;
-  VectorXd next_gradient;
-  while (best.evaluations < most_evaluations && !best.converged) {
-    const VectorXd direction = curvature.newton_step(gradient, loss);
-    const double slope = direction.dot(gradient);
-    // A step may end a little higher than the last ones: else the search would stop at the first
-    // kink of a ReLU where the gradient of one side leads up the other.
-    const double ceiling = *std::ranges::max_element(recent);
-    bool found = false;
-    double length = 1.0;
-    for (int cut = 0;
-         cut < kMostCuts && best.evaluations < most_evaluations && !found && slope > 0.0; ++cut) {
-      next = point - length * direction;
-      ball.network_at(next, network);
-      ++best.evaluations;
-      const double trial = total.value_and_gradient(network, next_gradient);
-      found = trial <= ceiling - kSufficient * length * slope;
-      least.push_back(found ? std::min(trial, least.back()) : least.back());
-      if (found) {
-        loss = trial;
-      } else {
-        // The lowest point of the parabola through what is known, within reason.
-        const double rise = trial - loss + length * slope;
-        length *= rise > 0.0 ? std::clamp(0.5 * length * slope / rise, 0.1, 0.5) : 0.1;
-      }
-    }
-    if (found) {
-      ball.pull_back(next, next_gradient);
-      curvature.add(next - point, next_gradient - gradient);
-      point.swap(next);
-      gradient.swap(next_gradient);
-      if (loss < best.loss) {
-        best.loss = loss;
-        best.network = network;
-      }
-      recent.push_back(loss);
-      if (recent.size() > kRecent) {
-        recent.pop_front();
-      }
-    } else if (!curvature.empty()) {
-      curvature.forget();  // try the gradient itself
-    } else {
-      best.converged = best.evaluations < most_evaluations;  // no step along the gradient helps
-    }
-    best.converged = best.converged || has_arrived(least);
-  }
-  best.distance = ball.distance_of(best.network);
-  return best;
+  return Search(total, centre, start, radius, most_evaluations).run();
 }
 
 }  // namespace mcnb

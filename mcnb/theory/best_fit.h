@@ -17,14 +17,14 @@ struct BestFit {
   double loss = 0.0;              // at most that of `start`
   double distance = 0.0;          // from the centre
   std::uint64_t evaluations = 0;  // of the loss and its gradient
-  bool converged = false;         // false: they ran out while the loss was still falling
+  bool converged = false;         // false: it was stopped while the loss was still falling
 };
 
-// The network with the least total loss in the ball of that radius around `centre`, by L-BFGS from
-// `start`, which lies in the ball. It has converged when the last quarter of its evaluations (50 at
-// least) gained less than a thousandth of the loss, or when no step gains anything. The problem is
-// not convex: the loss found bounds the least one from above, even then. The same on any number of
-// threads. Requires a network without biases.
+// Looks for the network with the least total loss in the ball of that radius around `centre`, by
+// L-BFGS from `start`, which must lie in the ball. The search has converged if the last quarter of
+// its evaluations (at least 50) reduced the loss by less than a thousandth, or if no step reduces
+// it. The problem is not convex, so even then the loss is only an upper bound of the least one. The
+// result does not depend on the number of threads. Requires a network without biases.
 BestFit find_best_fit(const Contexts& contexts, const NetworkShape& shape,
                       std::span<const float> centre, std::span<const float> start, double radius,
                       std::uint64_t most_evaluations, ThreadPool& threads);

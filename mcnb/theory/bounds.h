@@ -4,7 +4,7 @@
 
 namespace mcnb {
 
-// What the bounds are made of.
+// The quantities in the bounds, with the paper's symbols.
 struct BoundTerms {
   double users = 1.0;     // n
   double rounds = 1.0;    // T
@@ -15,12 +15,12 @@ struct BoundTerms {
   std::optional<double> complexity;  // S
 };
 
-// Bounds of the regret, the constants that they hide set to 1, and that of the lemma. Those that
-// need S are missing without it.
+// Bounds of the regret with all hidden constants set to 1, and the lemma's bound of S*. Bounds that
+// need S are nullopt without it.
 struct Bounds {
   double paper = 0.0;               // sqrt(q T S*) + sqrt(2 q T log(1 / delta))
   std::optional<double> single;     // sqrt(d~ T) (S + sqrt(d~)), one bandit
-  std::optional<double> clustered;  // the same for q clusters
+  std::optional<double> clustered;  // sqrt(q d~ T) (S + sqrt(d~)), q clusters
   double naive = 0.0;               // sqrt(n T)
   std::optional<double> lemma;      // (sqrt(d~) + S)^2 d~, which S* should not exceed
 };

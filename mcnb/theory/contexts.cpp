@@ -16,18 +16,18 @@ using Eigen::MatrixXd;
 
 struct Block {
   std::size_t length = 0;
-  std::vector<std::size_t> members;  // numbers of contexts
+  std::vector<std::size_t> members;  // indices of contexts
 };
 
-using Blocks = std::map<std::uint32_t, Block>;  // by their offsets
+using Blocks = std::map<std::uint32_t, Block>;  // by offset
 
-// Nothing where blocks overlap in part.
+// nullopt if some blocks overlap partly.
 std::optional<Blocks> find_blocks(const Contexts& contexts) {
   Blocks blocks;
   for (std::size_t i = 0; i < contexts.size(); ++i) {
-    const Contexts::Place& place = contexts.places[i];
-    Block& block = blocks.try_emplace(place.offset, Block{place.length, {}}).first->second;
-    if (block.length != place.length) {
+    const Contexts::Slice& slice = contexts.slices[i];
+    Block& block = blocks.try_emplace(slice.offset, Block{slice.length, {}}).first->second;
+    if (block.length != slice.length) {
       return std::nullopt;
     }
     block.members.push_back(i);
@@ -42,7 +42,7 @@ std::optional<Blocks> find_blocks(const Contexts& contexts) {
   return blocks;
 }
 
-// One column per member.
+// A matrix with one column per member.
 MatrixXd columns(const Contexts& contexts, const Block& block) {
   MatrixXd result(static_cast<Index>(block.length), static_cast<Index>(block.members.size()));
   for (std::size_t i = 0; i < block.members.size(); ++i) {
@@ -68,13 +68,13 @@ double inner_product(const Features& a, const Features& b) {
 
 void Contexts::add(const Features& features, double reward) {
   check_features({.inputs = inputs}, features, "context");
-  places.push_back({values.size(), features.values.size(), features.offset});
+  slices.push_back({values.size(), features.values.size(), features.offset});
   values.insert(values.end(), features.values.begin(), features.values.end());
   rewards.push_back(reward);
 }
 
 Contexts collect_contexts(Environment& environment, std::uint64_t rounds) {
-  Contexts contexts{.inputs = environment.inputs(), .values = {}, .places = {}, .rewards = {}};
+  Contexts contexts{.inputs = environment.inputs(), .values = {}, .slices = {}, .rewards = {}};
   for (std::uint64_t t = 0; t < rounds; ++t) {
     const Round& round = environment.next_round();
     for (const Arm& arm : round.arms) {
@@ -85,7 +85,7 @@ Contexts collect_contexts(Environment& environment, std::uint64_t rounds) {
 }
 
 Contexts distinct_directions(const Contexts& contexts) {
-  Contexts kept{.inputs = contexts.inputs, .values = {}, .places = {}, .rewards = {}};
+  Contexts kept{.inputs = contexts.inputs, .values = {}, .slices = {}, .rewards = {}};
   std::vector<double> norms;
   std::vector<double> members;
   for (std::size_t i = 0; i < contexts.size(); ++i) {
@@ -114,8 +114,8 @@ Contexts in_span(const Contexts& contexts, const Contexts& all) {
   if (!blocks || !own) {
     return contexts;
   }
-  Contexts result{.inputs = 0, .values = {}, .places = {}, .rewards = contexts.rewards};
-  result.places.resize(contexts.size());
+  Contexts result{.inputs = 0, .values = {}, .slices = {}, .rewards = contexts.rewards};
+  result.slices.resize(contexts.size());
   check(std::ranges::all_of(*own, [&](const auto& block) { return blocks->contains(block.first); }),
         "the contexts are some of all");
   for (const auto& [offset, block] : *blocks) {
@@ -131,7 +131,7 @@ Contexts in_span(const Contexts& contexts, const Contexts& all) {
       }
     }
     for (std::size_t i = 0; i < mine.members.size(); ++i) {
-      result.places[mine.members[i]] = {result.values.size(), length, result.inputs};
+      result.slices[mine.members[i]] = {result.values.size(), length, result.inputs};
       for (std::size_t j = 0; j < length; ++j) {
         result.values.push_back(
             static_cast<float>(coordinates(static_cast<Index>(j), static_cast<Index>(i))));

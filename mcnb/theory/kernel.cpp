@@ -16,10 +16,11 @@ using Eigen::MatrixXd;
 using Eigen::MatrixXf;
 using Eigen::VectorXd;
 
-constexpr std::size_t kGrain = 64;       // contexts per piece of work
-constexpr double kNoEigenvalue = 1e-14;  // beside the largest: what rounding makes of zero
+constexpr std::size_t kGrain = 64;  // contexts per piece of work
+constexpr double kNoEigenvalue =
+    1e-14;  // relative to the largest; smaller ones are rounding errors of zero
 
-// A A^T of a matrix with one row per context, piece by piece.
+// A A^T of a matrix with one row per context.
 MatrixXd row_products(const MatrixXf& rows, ThreadPool& threads) {
   const auto count = static_cast<std::size_t>(rows.rows());
   MatrixXd products(rows.rows(), rows.rows());
@@ -56,7 +57,8 @@ MatrixXd tangent_kernel(const MatrixXd& inner_products, std::uint32_t depth) {
     for (Index j = 0; j < sigma.cols(); ++j) {
       for (Index i = 0; i < sigma.rows(); ++i) {
         const double scale = norms[i] * norms[j];
-        // Near 1 the angle has half of the digits of its cosine: parallel contexts are made so.
+        // Near a cosine of 1 the angle has only half of its digits, so nearly parallel contexts are
+        // treated as parallel.
         const double quotient = scale > 0.0 ? sigma(i, j) / scale : 0.0;
         const double cosine = quotient > 1.0 - kParallel ? 1.0 : std::max(quotient, -1.0);
         const double angle = std::acos(cosine);
@@ -93,8 +95,8 @@ MatrixXd gradient_products(const Contexts& contexts, const MatrixXd& inner_produ
       }
     }
   });
-  // Layer l contributes <b_l, b_l'> <h_{l-1}, h_{l-1}'>; of the last one b is 1, of the first h is
-  // x.
+  // Layer l contributes <b_l, b_l'> <h_{l-1}, h_{l-1}'>. In the last layer b is 1, in the first
+  // layer h is x.
   MatrixXd below = inner_products;
   MatrixXd products = MatrixXd::Zero(count, count);
   for (std::uint32_t layer = 0; layer < hidden; ++layer) {

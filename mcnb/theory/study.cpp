@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 #include "mcnb/experiment/experiment_policies.h"
 #include "mcnb/experiment/gnuplot.h"
 #include "mcnb/experiment/runner.h"
@@ -17,8 +18,8 @@ namespace {
 constexpr double kMany = 1e9;
 constexpr std::uint64_t kNarrowest = 32;
 constexpr std::uint64_t kMostContexts = 5'000;   // a kernel of them has 200 MB
-constexpr std::uint64_t kUsualContexts = 2'000;  // where rounds are not said
-constexpr std::uint64_t kMostWeights = 1 << 26;  // of the networks beside the kernel: 256 MB
+constexpr std::uint64_t kUsualContexts = 2'000;  // if the rounds are not given
+constexpr std::uint64_t kMostWeights = 1 << 26;  // of networks compared with the kernel: 256 MB
 
 // Multiplications in each of the two searches for S*: at most some fifteen seconds on two cores.
 constexpr double kFitWork = 9e10;
@@ -45,9 +46,9 @@ std::vector<KernelDistance> measure_distances(const Contexts& contexts,
 std::uint64_t most_evaluations(const Contexts& contexts, const NetworkShape& shape) {
   const double width = shape.width;
   double once = 0.0;
-  for (const Contexts::Place& place : contexts.places) {
-    // Forwards, backwards, and into the gradient.
-    once += 3.0 * width * (static_cast<double>(place.length) + (shape.depth - 2) * width + 1.0);
+  for (const Contexts::Slice& slice : contexts.slices) {
+    // Forward pass, backward pass, and sum of the gradient.
+    once += 3.0 * width * (static_cast<double>(slice.length) + (shape.depth - 2) * width + 1.0);
   }
   return static_cast<std::uint64_t>(std::max(1.0, kFitWork / once));
 }
@@ -72,7 +73,7 @@ void measure_difficulties(const Contexts& all, const Contexts& distinct, ThreadP
   study.difficulty = measure(all, options.radius);
   const double lemma_radius = std::pow(static_cast<double>(options.rounds), 1.5);
   if (study.difficulty.distance > lemma_radius * shrink) {
-    start = centre;  // what was found lies outside of the lemma's ball
+    start = centre;  // the network found lies outside of the lemma's ball
   }
   study.lemma_difficulty = measure(distinct, lemma_radius);
 }
@@ -82,8 +83,8 @@ std::string text(const std::optional<double>& value) {
   return value ? text(*value) : std::string("undefined");
 }
 
-// S* as it was found is never less than the true one: what it shows of the lemma is certain, what
-// it does not show is open.
+// The S* that was found is never less than the true one. So the lemma certainly holds if the found
+// S* satisfies it; otherwise nothing is proved.
 std::string verdict(const TheoryStudy& study) {
   if (!study.bounds.lemma) {
     return "cannot be checked";
@@ -100,18 +101,19 @@ const OptionTable<TheoryOptions>& theory_option_table() {
     using O = TheoryOptions;
     OptionTable<O> t;
     t.count("rounds", &O::rounds, {0, 5'000},
-            "rounds whose arms are the contexts, T; 0: as many as have 2,000");
-    t.count("seed", &O::seed, {0, 1e15}, "of the environment, the policy and the networks");
-    t.count("width", &O::width, {2, NetworkShape::kMaxWidth}, "of the network that is fitted, m");
+            "rounds whose arms are the contexts, T; 0: as many as give 2,000 contexts");
+    t.count("seed", &O::seed, {0, 1e15}, "seed of the environment, the policy and the networks");
+    t.count("width", &O::width, {2, NetworkShape::kMaxWidth},
+            "width of the network that is fitted, m");
     t.count("depth", &O::depth, {2, 8}, "weight matrices, L");
     t.number("radius", &O::radius, {0, kMany}, "R: networks within R / m^(1/4) of the start");
     t.number("delta", &O::delta, {0, 1, true, true}, "one minus the confidence of the bounds");
     t.count("fit_steps", &O::fit_steps, {0, 1'000'000},
             "most evaluations of the loss in each search for S*; 0: 9e10 multiplications");
-    t.count(
-        "widest", &O::widest, {kNarrowest, NetworkShape::kMaxWidth},
-        "network whose gradients are compared with the kernel, of those with up to 2^26 weights");
-    t.count("threads", &O::threads, {0, ThreadPool::kMaxThreads}, "0: one per processor");
+    t.count("widest", &O::widest, {kNarrowest, NetworkShape::kMaxWidth},
+            "widest network whose gradients are compared with the kernel, if it has at most 2^26 "
+            "weights");
+    t.count("threads", &O::threads, {0, ThreadPool::kMaxThreads}, "threads; 0: one per processor");
     return t;
   }();
   return table;
@@ -164,7 +166,7 @@ TheoryStudy study_theory(const EnvironmentSpec& environment, const PolicySpec& p
   const Eigen::MatrixXd kernel =
       tangent_kernel(products, static_cast<std::uint32_t>(options.depth));
   study.kernel = study_kernel(kernel, distinct.rewards);
-  // Networks see the contexts in fewer coordinates.
+  // Fewer coordinates make the networks smaller.
   const Contexts short_all = in_span(all, all);
   const Contexts short_distinct = in_span(distinct, all);
   study.distances = measure_distances(short_distinct, products, kernel, options, threads);
@@ -187,8 +189,8 @@ TheoryStudy study_theory(const EnvironmentSpec& environment, const PolicySpec& p
   return study;
 }
 
-Table theory_table(const TheoryStudy& study) {
-  Table table({"quantity", "value", "meaning"});
+TextTable theory_table(const TheoryStudy& study) {
+  TextTable table({"quantity", "value", "meaning"});
   const auto add = [&](const std::string& name, const std::string& value,
                        const std::string& meaning) {
     table.add_row({name, value, meaning});
@@ -234,8 +236,8 @@ Table theory_table(const TheoryStudy& study) {
   return table;
 }
 
-Table kernel_table(const TheoryStudy& study) {
-  Table table({"width m", "|G^T G - H|", "relative"});
+TextTable kernel_table(const TheoryStudy& study) {
+  TextTable table({"width m", "|G^T G - H|", "relative"});
   for (const KernelDistance& one : study.distances) {
     table.add_row({std::to_string(one.width), text(one.distance), text(one.relative)});
   }
@@ -247,7 +249,7 @@ void draw_kernel_plot(const std::filesystem::path& folder, const TheoryStudy& st
   for (const KernelDistance& one : study.distances) {
     data += fmt::format("{} {}\n", one.width, one.relative);
   }
-  write_text_file(folder / "kernel.dat", data);
+  write_file(folder / "kernel.dat", data);
   const KernelDistance& first = study.distances.front();
   std::string script = std::string(kPlotStyle) +
                        "set logscale xy\n"
@@ -268,7 +270,7 @@ void draw_kernel_plot(const std::filesystem::path& folder, const TheoryStudy& st
                   "linecolor rgb '#D55E00' linewidth 2 title 'c/sqrt(m)'\nunset output\n",
                   first.relative, static_cast<double>(first.width));
   }
-  write_text_file(folder / "kernel.gp", script);
+  write_file(folder / "kernel.gp", script);
   run_gnuplot(folder, "kernel.gp");
 }
 

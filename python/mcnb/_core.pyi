@@ -99,6 +99,6 @@ def run(environment: Any, policies: Sequence[Tuple[str, Any]], rounds: int, seed
         threads: int, progress: Optional[Callable[[int, int, int, int], None]]
         ) -> List[Dict[str, Any]]: ...
 def policies() -> Dict[str, Dict[str, Any]]:
-    """Every policy with its help, its paper and its options."""
+    """Returns all policies with their help, paper and options."""
 def environments() -> Dict[str, Dict[str, Any]]:
-    """Every environment with its help and its options."""
+    """Returns all environments with their help and options."""

@@ -20,19 +20,19 @@ class Bandit(_core.Bandit):
     policy         its name ("mcnb", "linucb", "club", ...: `mcnb.policies()`), perhaps with
                    options: "mcnb:gamma=0.2"
     features       length of the vectors that describe arms
-    users          how many users there are; more can come by `add_users`
-    preset         a named set of options, of policies that have such
-    seed           of all random numbers: the same seed and calls give the same answers
-    threads        that one call may use; 0: one per processor. Answers do not depend on it
-    block          where arms have blocks of a longer, otherwise zero vector: their length
-    user_features  what users look like, of shape (users, numbers), for policies that want it
-    **options      of the policy; where a name is taken by an argument above, use
+    users          number of users; `add_users` adds more
+    preset         a named set of options, for policies that have presets
+    seed           seed of all random numbers: the same seed and calls give the same answers
+    threads        threads per call; 0: one per processor. Answers do not depend on it
+    block          length of the blocks, if arms are blocks of a longer, otherwise zero vector
+    user_features  features of users, of shape (users, numbers), for policies that use them
+    **options      options of the policy; if an argument above has the same name, use
                    options={"users": "each"}
 
     `choose`, `scores`, `predict` and `predict_expectations` take `arms` of shape (arms, features),
     or (rounds, arms, features) for a batch; `user` is one number, or one for each round, or one for
     each arm. `learn`, `start` and `cluster` take one arm of shape (features,), or (arms, features).
-    Arrays of float32 in rows are used where they lie. Calls from several threads wait for each
+    Contiguous arrays of float32 are not copied. Calls from several threads run one after the
     other; the GIL is free while they compute.
     """
 
@@ -56,21 +56,21 @@ class Bandit(_core.Bandit):
     @classmethod
     def load(cls: Type[Self], path: Union[str, "os.PathLike[str]"],
              threads: Optional[int] = None) -> Self:
-        """The bandit that `save` wrote; it goes on bit for bit."""
+        """Loads a bandit that `save` wrote. It continues exactly as the saved one would have."""
         name = path_text("path", path)
         count = 0 if threads is None else whole_number("threads", threads, 1)
-        with open(name, "rb"):  # FileNotFoundError, PermissionError, ...: Python's own words
+        with open(name, "rb"):  # raises Python's own FileNotFoundError, PermissionError, ...
             pass
         bandit = cls.__new__(cls)
         _core.Bandit.__init__(bandit, path=name, threads=count)
         return bandit
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes everything into a file: the whole of it, or the old one stays."""
+        """Saves the whole state to a file. If this fails, the old file stays unchanged."""
         super().save(path_text("path", path))
 
     def copy(self: Self) -> Self:
-        """Another bandit in the same state."""
+        """Returns another bandit with the same state."""
         return _restored(type(self), self.to_bytes(), dict(self.__dict__))
 
     def __copy__(self: Self) -> Self:
@@ -84,14 +84,14 @@ class Bandit(_core.Bandit):
 
     def partial_fit(self: Self, users: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike,
                     **more: Any) -> Self:
-        """Learns from rewards of arms, one after the other; the same as `learn`."""
+        """Learns from the rewards of arms, one after the other, as `learn` does. Returns self."""
         self.learn(users, arms, rewards, **more)
         return self
 
     def fit(self: Self, users: npt.ArrayLike, arms: npt.ArrayLike, rewards: npt.ArrayLike,
             **more: Any) -> Self:
-        """`reset`, then `partial_fit`; where that is refused, all stays as it was."""
-        trial = self.copy()  # what is wrong is found there
+        """Calls `reset`, then `partial_fit`. If an argument is refused, nothing changes."""
+        trial = self.copy()  # the copy finds wrong arguments
         trial._begin_anew()
         trial.learn(users, arms, rewards, **more)
         self._begin_anew()
@@ -100,11 +100,11 @@ class Bandit(_core.Bandit):
     def _begin_anew(self) -> None:
         count = self.users
         self.reset()
-        if count > self.users:  # those who came later stay known
+        if count > self.users:  # users who were added later stay known
             self.add_users(count - self.users)
 
     def __repr__(self) -> str:
-        if not _core.is_made(self):  # __init__ has failed: there is nothing behind the properties
+        if not _core.is_made(self):  # __init__ has failed, so properties cannot be read
             return "<Bandit that was never made>"
         return (f"Bandit({self.policy!r}, features={self.features}, users={self.users}, "
                 f"seed={self.seed})")

@@ -15,7 +15,7 @@ LIMIT_MORE = 5e-6  # seconds
 
 
 def trained_bandit(policy: str, users: int, features: int, arms: int, rounds: int) -> Bandit:
-    """A bandit that has seen some rounds, as bandits have."""
+    """Makes a bandit that has played some rounds."""
     chance = np.random.default_rng(1)
     bandit = Bandit(policy, features=features, users=users, seed=1)
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""The service `mcnb serve` from Python (docs/HTTP_API.md). Needs nothing but Python itself."""
+"""A client of the service `mcnb serve` (docs/HTTP_API.md). Needs only Python's standard library."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 from urllib.parse import quote, urlsplit
 
-_BUSY = (429, 502, 503, 504)  # worth another try
-_NOT_DONE = (429, 503)        # of these: the service itself says that it has done nothing
+_BUSY = (429, 502, 503, 504)  # statuses that are worth another try
+_NOT_DONE = (429, 503)        # statuses by which the service says that it did nothing
 _LONGEST_PAUSE = 10.0         # seconds
 _CONNECT_TIMEOUT = 3.0        # seconds
 
 
 class ServiceError(RuntimeError):
-    """The service refused a request: `status` of HTTP, `code` and `field` as in its answer."""
+    """The service refused a request: `status` of HTTP, `code` and `field` as in its response."""
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str] = None) -> None:
         super().__init__(f"{status} {code}: {message}")
@@ -38,7 +38,7 @@ class ServiceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Decision:
-    """What to show, and what the reward has to name."""
+    """The action to show, and the event id that the reward needs."""
 
     event_id: str
     action: str
@@ -49,21 +49,21 @@ class Decision:
 
 
 class Client:
-    """A connection to the service, for any number of threads.
+    """A client of one model of the service. Any number of threads may share it.
 
     url      "http://localhost:8080"
-    key      one of its keys, where it has such
-    model    which of its models
-    timeout  seconds that one try may take, from the request to the end of its answer
-    retries  how often to try again where the service cannot be reached, takes too long, or says it
-             is busy. An event has the same id in every try, and a reward too: each counts once
-    backoff  seconds of the first pause between tries, more or less; each is twice the one before
-    connect_timeout  seconds to reach the service (each of its addresses), or `timeout` if shorter
-    total_timeout  seconds that a call may take, with all its tries and the pauses between; None:
-             what all its tries may take, retries + 1 times `timeout`
-    context  of TLS, for https with certificates of your own
+    key      API key, if the service has keys
+    model    name of the model
+    timeout  seconds that one try may take, from the request to the end of its response
+    retries  how often to try again if the service cannot be reached, takes too long, or says that
+             it is busy. All tries send the same event id or reward id, so each counts once
+    backoff  seconds of the first pause between tries, on average; each later pause doubles
+    connect_timeout  seconds to reach each address of the service, or `timeout` if that is shorter
+    total_timeout  seconds that a call may take with all its tries and pauses; None means
+             (retries + 1) * timeout
+    context  TLS context, for https with certificates of your own
 
-    After a fork the child makes connections of its own.
+    After a fork the child opens its own connections.
     """
 
     def __init__(self, url: str = "http://localhost:8080", key: Optional[str] = None, *,
@@ -97,10 +97,12 @@ class Client:
              defer: bool = False, explain: bool = False) -> Decision:
         """Decides what to show to a user.
 
-        actions   features by action's id: {"tea": {"hot": True}, "juice": [0.1, 0.9]}; or the list
-                  of objects with "id" and "features" that the API has
-        event_id  of your own; made up where missing, before the first try
-        defer     the event counts only when it is activated
+        actions   features by the action's id: {"tea": {"hot": True}, "juice": [0.1, 0.9]}; or a
+                  list of objects with "id" and "features", as in the API
+        event_id  an id of your own; None means a random one, the same in all tries
+        excluded  ids of actions that must not be chosen
+        defer     if true, the event counts only after `activate`
+        explain   if true, the decision explains the scores
         """
         if isinstance(actions, Mapping):
             listed = [{"id": id, "features": _plain(features)} for id, features in actions.items()]
@@ -117,33 +119,33 @@ class Client:
             body["deferActivation"] = True
         if explain:
             body["explain"] = True
-        answer = self.call("POST", self._path("rank"), body)
-        self._check_event(answer, body["eventId"])
-        action = answer["rewardActionId"]
-        chance = next(one["probability"] for one in answer["ranking"] if one["id"] == action)
-        return Decision(answer["eventId"], action, chance, answer["ranking"],
-                        answer.get("modelVersion", 0), answer.get("explain"))
+        response = self.call("POST", self._path("rank"), body)
+        self._check_event(response, body["eventId"])
+        action = response["rewardActionId"]
+        chance = next(one["probability"] for one in response["ranking"] if one["id"] == action)
+        return Decision(response["eventId"], action, chance, response["ranking"],
+                        response.get("modelVersion", 0), response.get("explain"))
 
     def reward(self, event: Union[str, Decision], value: float, *,
                reward_id: Optional[str] = None) -> str:
-        """Sends a reward in [0, 1]. Returns what became of it: "learned", "waiting", "duplicate",
+        """Sends a reward in [0, 1]. Returns its outcome: "learned", "waiting", "duplicate",
         "ignored" or "late"."""
         body = {"value": float(value), "rewardId": reward_id or uuid.uuid4().hex}
-        answer = self.call("POST", self._path("events", _event(event), "reward"), body)
-        return str(answer["outcome"])
+        response = self.call("POST", self._path("events", _event(event), "reward"), body)
+        return str(response["outcome"])
 
     def activate(self, event: Union[str, Decision]) -> None:
-        """Makes a deferred event count."""
+        """Says that the action of a deferred event was shown: the event counts from now on."""
         self.call("POST", self._path("events", _event(event), "activate"))
 
     def event(self, event: Union[str, Decision]) -> Dict[str, Any]:
-        """What is known of an event, with its explanation."""
-        answer = dict(self.call("GET", self._path("events", _event(event))))
-        self._check_event(answer, _event(event))
-        return answer
+        """Returns what the model knows about an event, with its explanation."""
+        response = dict(self.call("GET", self._path("events", _event(event))))
+        self._check_event(response, _event(event))
+        return response
 
     def user(self, user: str) -> Dict[str, Any]:
-        """What is known of a user."""
+        """Returns what the model knows about a user."""
         return dict(self.call("GET", self._path("users", user)))
 
     def forget(self, user: str) -> None:
@@ -151,38 +153,57 @@ class Client:
         self.call("DELETE", self._path("users", user))
 
     def models(self) -> List[Dict[str, Any]]:
-        """All models of the service."""
+        """Lists all models of the service."""
         return list(self.call("GET", "/v1/models")["models"])
 
     def model_info(self) -> Dict[str, Any]:
-        """Settings and counts of this client's model."""
+        """Returns the options and counts of this client's model."""
         return dict(self.call("GET", self._path()))
 
     def create_model(self, name: str, **settings: Any) -> "Client":
-        """Makes a model (docs/HTTP_API.md lists the settings) and returns a client of it.
+        """Creates a model (docs/HTTP_API.md lists the settings) and returns a client of it.
 
-        Unlike other requests this one has no id: where its answer is lost it is not sent again, and
-        `models` says whether the model is there.
+        This request has no id. If its response is lost, the client does not send it again; `models`
+        then says whether the model exists.
         """
         self.call("POST", "/v1/models", {"name": name, **settings}, repeat=False)
         return self.of(name)
 
+    def change_model(self, **settings: Any) -> Dict[str, Any]:
+        """Changes settings of this client's model, such as epsilon=0.2. Returns what `model_info`
+        returns."""
+        return dict(self.call("PATCH", self._path(), settings))
+
+    def delete_model(self) -> None:
+        """Deletes this client's model and its log. Does not send the request again if its response
+        is lost."""
+        self.call("DELETE", self._path(), repeat=False)
+
+    def snapshot(self) -> Dict[str, Any]:
+        """Writes a snapshot of this client's model now."""
+        return dict(self.call("POST", self._path("snapshot")))
+
+    def back_up(self, name: str) -> str:
+        """Copies all data of the service. Returns the folder of the copy inside the data folder.
+        Does not send the request again if its response is lost."""
+        return str(self.call("POST", "/v1/backup", {"name": name}, repeat=False)["backup"])
+
     def of(self, model: str) -> "Client":
-        """A client of another model of the same service."""
+        """Returns a client of another model of the same service."""
         return Client(self.url, self._key, model=model, timeout=self.timeout,
                       retries=self.retries, backoff=self.backoff,
                       connect_timeout=self.connect_timeout, total_timeout=self.total_timeout,
                       context=self._context)
 
     def ready(self) -> bool:
-        """Whether the service can serve now; does not try again."""
+        """Returns whether the service can serve now. Tries once."""
         try:
             return bool(self._try("GET", "/readyz", None, self.timeout)[0] == 200)
         except OSError:
             return False
 
     def close(self) -> None:
-        """Ends this thread's connection; the next call opens another."""
+        """Closes this thread's connection; the next call opens another."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()
@@ -198,18 +219,19 @@ class Client:
         return f"Client({self.url!r}, model={self.model!r})"
 
     def call(self, method: str, path: str, body: Any = None, *, repeat: bool = True) -> Any:
-        """Any request of the API: the answer's JSON, or an error.
+        """Sends any request of the API and returns the JSON of its response.
 
-        repeat  whether it does no harm twice: then it is sent again where an answer was lost. Else
-                only where the service has not got it, or says that it was too busy
+        repeat  True if the request may be done twice: it is sent again if its response is lost.
+                False: it is sent again only if the service did not receive it or says that it was
+                too busy
 
-        Raises ServiceError for what the service refuses, and ConnectionError or TimeoutError where
-        no try got through.
+        Raises ServiceError if the service refuses the request, ConnectionError or TimeoutError if
+        no try succeeds.
         """
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         end = time.monotonic() + self.total_timeout
         if not repeat:
-            self.close()  # the service may have ended an idle connection: one fault less
+            self.close()  # avoids the fault that the service has closed an idle connection
         for attempt in range(self.retries + 1):
             wait = min(self.backoff * 2**min(attempt, 20), _LONGEST_PAUSE) * (0.5 + random.random())
             try:
@@ -231,24 +253,24 @@ class Client:
                 if last or time.monotonic() + wait >= end:
                     raise _refusal(status, text)
             time.sleep(wait)
-        raise AssertionError("a try ends in an answer or an error")
+        raise AssertionError("every try ends in a response or an error")
 
-    def _check_event(self, answer: Mapping[str, Any], expected: str) -> None:
-        if answer.get("eventId") != expected:
-            self.close()  # whatever it was, it must not meet the next request
-            raise ConnectionError(f"{self.url}: expected the answer about event {expected!r}, got "
-                                  f"one about {answer.get('eventId')!r}")
+    def _check_event(self, response: Mapping[str, Any], expected: str) -> None:
+        if response.get("eventId") != expected:
+            self.close()  # the next request must not receive what is left on this connection
+            raise ConnectionError(f"{self.url}: expected the response for event {expected!r}, got "
+                                  f"one for {response.get('eventId')!r}")
 
     def _path(self, *parts: str) -> str:
         return "/".join(["/v1/models", quote(self.model, safe=""),
                          *(quote(part, safe="") for part in parts)])
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        """This thread's connection, made within `seconds` if need be."""
+        """Returns this thread's connection; opens one within `seconds` if there is none."""
         connection = getattr(self._local, "connection", None)
         if connection is not None and self._local.process != os.getpid():
-            connection = None  # the parent's, which goes on with it
-        if connection is None or connection.sock is None:  # none, or the service has ended it
+            connection = None  # it belongs to the parent process, which still uses it
+        if connection is None or connection.sock is None:  # none yet, or the service closed it
             host, port = self._parts.hostname or "", self._parts.port
             if self._parts.scheme == "https":
                 connection = http.client.HTTPSConnection(host, port, timeout=seconds,
@@ -266,7 +288,7 @@ class Client:
         return connection
 
     def _try(self, method: str, path: str, data: Optional[bytes], seconds: float) -> Any:
-        """One request. Raises OSError where no whole answer came."""
+        """Sends one request. Raises OSError if no complete response came."""
         end = time.monotonic() + min(self.timeout, max(seconds, 0.001))
         headers = {"Content-Type": "application/json"} if data is not None else {}
         if method == "POST" and data is None:
@@ -277,24 +299,24 @@ class Client:
         try:
             connection.sock.end = end  # type: ignore[union-attr]
             connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
         except (OSError, http.client.HTTPException) as error:
             self.close()
             if isinstance(error, OSError):
                 raise
             raise ConnectionError(str(error) or type(error).__name__) from error
         except BaseException:
-            self.close()  # an answer that nobody reads must not meet the next request
+            self.close()  # the next request must not receive this response
             raise
 
 
 class _NotSent(OSError):
-    """The service could not be reached; the cause says why."""
+    """The request was not sent because the service could not be reached; the cause says why."""
 
 
 class _TimedSocket:
-    """A socket whose every step has to be done by `end`, as http.client uses it."""
+    """A socket for http.client whose operations raise TimeoutError after `end`."""
 
     def __init__(self, inner: socket.socket) -> None:
         self._inner = inner
@@ -318,7 +340,7 @@ class _TimedSocket:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads for a _TimedSocket, whose end may come between any two pieces."""
+    """Reads for a _TimedSocket; checks the time left before every piece."""
 
     def __init__(self, socket: _TimedSocket, inner: Any) -> None:
         self._socket = socket
@@ -341,7 +363,7 @@ def _event(event: Union[str, Decision]) -> str:
 
 
 def _plain(features: Any) -> Any:
-    """NumPy's arrays and numbers as JSON has them."""
+    """Converts NumPy arrays and numbers to what JSON can express."""
     if isinstance(features, Mapping):
         return {name: _plain(value) for name, value in features.items()}
     if hasattr(features, "tolist"):

@@ -17,18 +17,18 @@ class Environment:
     """The base of environments of your own. An object is one world, made for one seed.
 
     Set `users` and `features` (in the class or in `__init__(self, seed)`), and write `next_round`,
-    which returns a `Round`, or just (user, arms, rewards). Where not all rewards are known at once,
+    which returns a `Round`, or just (user, arms, rewards). If not all rewards are known at once,
     leave them out and write `reward(arm)` and, for exact regret, `expected_reward(arm)`, about the
-    arms of the last round; each is asked once at most for an arm of a round. `next_round` raises
+    arms of the last round; each is called at most once per arm and round. `next_round` raises
     StopIteration when the data ends.
 
-    Where arms are blocks of a longer, otherwise zero vector, `features` is its length, `block` that
-    of the blocks, and rounds have `offsets`, multiples of `block`.
+    If arms are blocks of a longer, otherwise zero vector, `features` is the length of that vector
+    and `block` the length of the blocks. Rounds then have `offsets`, multiples of `block`.
 
-    `true_cluster(arm)`, if it is there, says who truly agrees with the arm's user about an arm of
-    the last round, or None where nobody knows.
+    `true_cluster(arm)` is optional. It returns the users who truly agree with the arm's user about
+    an arm of the last round, or None if they are not known.
 
-    The class itself (or any function of a seed that makes one) is what `mcnb.run` takes.
+    Pass the class itself to `mcnb.run`, or any function that makes an object from a seed.
     """
 
     users: int
@@ -40,17 +40,17 @@ class Environment:
         raise NotImplementedError(f"{type(self).__name__} has no next_round")
 
     def reward(self, arm: int) -> float:
-        """What the arm of the last round pays, where the round did not say it."""
+        """Returns the reward of an arm of the last round, if the round did not contain rewards."""
         raise NotImplementedError(f"{type(self).__name__}: expected rewards in the round, or a "
                                   "method reward(arm)")
 
     def expected_reward(self, arm: int) -> float:
-        """The same without noise."""
+        """Returns the expected reward of an arm of the last round: `reward` without noise."""
         return self.reward(arm)
 
     def start_data(self) -> Iterable[StartDatum]:
-        """Samples known before the first round: (user, features, reward), or, of a block of
-        features, (user, features, reward, offset)."""
+        """Returns the samples known before the first round: (user, features, reward), or (user,
+        features, reward, offset) if the features are a block."""
         return ()
 
     def start(self, bandit: Any) -> None:
@@ -62,14 +62,14 @@ class Environment:
                 bandit.start(user, features, reward)
 
     def __iter__(self) -> Iterator[Round]:
-        """All rounds from here on."""
+        """Yields all rounds from here on."""
         while True:
             try:
                 yield _as_round(self.next_round())
             except StopIteration:
                 return
 
-    # What the runner of the engine calls.
+    # The engine's runner calls the methods below.
 
     def _about(self) -> Dict[str, Any]:
         users = whole_number("users", getattr(self, "users", None), 1)
@@ -103,7 +103,7 @@ class Environment:
                 float(reward_numbers("start_data, reward", reward, ())), int(begin))
 
     def _length(self, blocks: bool) -> Optional[int]:
-        """How long an arm's features have to be; None: as they are."""
+        """Returns the required length of an arm's features; None if any length is allowed."""
         return (self._block or None) if blocks else self._features
 
     def _offsets(self, name: str, values: Any, shape: Tuple[int, ...], width: int) -> Any:

@@ -28,12 +28,12 @@ _OF_PACKAGES = "/usr/share/datasets"
 
 
 def names() -> List[str]:
-    """The names of all environments."""
+    """Returns the names of all environments."""
     return list(_core.environments())
 
 
 def describe(name: str) -> Dict[str, Any]:
-    """What an environment is, and its options."""
+    """Returns the description of an environment and its options."""
     known = _core.environments()
     if name not in known:
         raise ValueError(f"environment: expected one of {', '.join(known)}, got {name!r}")
@@ -43,7 +43,7 @@ def describe(name: str) -> Dict[str, Any]:
 class NamedEnvironment:
     """An environment of the engine: a world for every seed. Its data is read once.
 
-    Iterating walks through the world of `seed`; calling it with a seed gives that world.
+    Iterating yields the rounds of the world of `seed`; calling it with a seed returns that world.
     """
 
     def __init__(self, name: str, *, seed: int = 1,
@@ -60,7 +60,7 @@ class NamedEnvironment:
 
     @property
     def options(self) -> Dict[str, str]:
-        """Every option with its value, given or not."""
+        """Returns all options with their values, including defaults."""
         return self.core.options
 
     def __call__(self, seed: int) -> "World":
@@ -70,7 +70,7 @@ class NamedEnvironment:
         return iter(self(self.seed))
 
     def __reduce__(self) -> Any:
-        """A pickle holds the name and the options; where it is loaded, data is read anew."""
+        """A pickle holds only the name and the options; unpickling reads the data again."""
         return _remade, (type(self), self.name, self.seed, self._data, self._given)
 
     def __repr__(self) -> str:
@@ -105,13 +105,13 @@ class World(Environment):
         return float(self._last().expected[arm])  # type: ignore[index]
 
     def start_data(self) -> List[Any]:
-        """(user, features, reward) of every datum, with the offset where features are blocks."""
+        """Returns (user, features, reward) of every datum; blocks also have their offset."""
         return [(user, values, reward, offset) if len(values) < self.features
                 else (user, values, reward)
                 for user, values, offset, reward in self._core.start_data()]
 
     def true_cluster(self, arm: int) -> Optional[npt.NDArray[np.int64]]:
-        """Who truly agrees about an arm of the last round; None where nobody knows."""
+        """Returns the users who truly agree about an arm of the last round; None if unknown."""
         return self._core.true_cluster(arm)
 
     def _last(self) -> Round:
@@ -122,7 +122,7 @@ class World(Environment):
 
 def make(name: str, *, seed: int = 1, data: Union[None, str, "os.PathLike[str]"] = None,
          **options: Any) -> NamedEnvironment:
-    """An environment by its name and options (`describe(name)`)."""
+    """Makes an environment from its name and options (see `describe(name)`)."""
     return NamedEnvironment(name, seed=seed, data=data, **options)
 
 

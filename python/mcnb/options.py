@@ -1,4 +1,4 @@
-"""Options of policies and environments: values of Python as the engine's tables read them."""
+"""Converts Python values of options to the texts that the engine reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 2**63 - 1
 
 
 def option_text(name: str, value: Any) -> str:
-    """One value as text; the engine checks what it says."""
+    """Converts one value to text; the engine checks its meaning."""
     if isinstance(value, str):
         return value
     if value is True or value is False:
@@ -31,7 +31,7 @@ def option_texts(options: Mapping[str, Any]) -> Dict[str, str]:
 
 
 def whole_number(name: str, value: Any, least: int = 0) -> int:
-    """`value` as an int, or an error that names the argument. Truth values are no numbers."""
+    """Returns `value` as an int, or raises an error that names the argument. Refuses booleans."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -46,7 +46,7 @@ def whole_number(name: str, value: Any, least: int = 0) -> int:
 
 
 def path_text(name: str, value: Any) -> str:
-    """A path as text, or an error that names the argument."""
+    """Returns a path as text, or raises an error that names the argument."""
     try:
         text = os.fsdecode(value)
     except TypeError:

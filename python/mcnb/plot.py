@@ -1,4 +1,4 @@
-"""Pictures of results, by matplotlib."""
+"""Plots of results, made with matplotlib."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .rounds import Round, user_of, whole_numbers
 
 @dataclass(frozen=True)
 class Setup:
-    """What a policy is made for: the environment's sizes, and the seed of the run."""
+    """What a policy is given when it is made: the environment's sizes and the seed of the run."""
 
     features: int
     users: int
@@ -26,9 +26,9 @@ class Setup:
 class Policy:
     """The base of policies of your own. `mcnb.run` makes one for every seed: `MyPolicy(setup)`.
 
-    Write `choose` and `learn`. While they run, `self.round` is the round they are about, with all
-    that it has (users, items, offsets, id); its rewards are not told. While `learn`, `start` and
-    `cluster` run, `self.arm_offset` is where the arm's features begin, which matters where they are
+    Write `choose` and `learn`. While they run, `self.round` is the current round with
+    its users, items, offsets and id, but without its rewards. While `learn`, `start` and
+    `cluster` run, `self.arm_offset` is the offset of the arm's features, which matters if they are
     a block of a longer vector.
     """
 
@@ -40,22 +40,22 @@ class Policy:
         self.setup = setup
 
     def choose(self, user: Union[int, npt.NDArray[np.int64]], arms: npt.NDArray[np.float32]) -> int:
-        """The place of the arm to choose. `user` is an array where arms have different users."""
+        """Returns the index of the chosen arm. `user` is an array if arms have different users."""
         raise NotImplementedError(f"{type(self).__name__} has no choose")
 
     def learn(self, user: int, arm: npt.NDArray[np.float32], reward: float) -> None:
-        """The reward of the arm that was chosen; `arm` is its features."""
+        """Learns the reward of the chosen arm; `arm` holds its features."""
 
     def start(self, user: int, arm: npt.NDArray[np.float32], reward: float) -> None:
-        """A sample known before the first round; `learn` takes it where this is not written."""
+        """Learns a sample known before the first round. Calls `learn` unless overridden."""
         self.learn(user, arm, reward)
 
     def cluster(self, user: int, arm: npt.NDArray[np.float32]) -> Optional[npt.ArrayLike]:
-        """The users who agree with this one about the arm; None for policies that do not say. A
-        policy may say it now and then: `mcnb.run` counts the rounds where it did."""
+        """Returns the users who agree with this one about the arm, or None if the policy does not
+        know. `mcnb.run` counts only the rounds with an answer."""
         return None
 
-    # What the runner of the engine calls.
+    # The engine's runner calls the methods below.
 
     def _start(self, user: int, arm: Any, offset: int, reward: float) -> None:
         self.round = None
@@ -67,14 +67,14 @@ class Policy:
         self.round = Round(user, arms, items=items, offsets=offsets, id=id)
         chosen = self.choose(user, arms)
         try:
-            place = operator.index(chosen)
+            index = operator.index(chosen)
         except TypeError:
-            raise TypeError(f"{type(self).__name__}.choose: expected the place of an arm, "
+            raise TypeError(f"{type(self).__name__}.choose: expected the index of an arm, "
                             f"got {type(chosen).__name__}") from None
-        if not 0 <= place < len(arms):
+        if not 0 <= index < len(arms):
             raise ValueError(f"{type(self).__name__}.choose: expected 0 to {len(arms) - 1}, "
-                             f"got {place}")
-        return place
+                             f"got {index}")
+        return index
 
     def _learn(self, id: int, index: int, user: int, arm: Any, item: Any, offset: int,
                reward: float) -> None:

@@ -1,4 +1,4 @@
-"""How far a run has come, on standard error."""
+"""Shows the progress of a run on standard error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Callable, Optional, Union
 
 Progress = Callable[[int, int, int, int], None]
 _BAR = 30
-_PAUSE = 0.2  # seconds between two looks
+_PAUSE = 0.2  # seconds between two updates
 
 
 class ProgressBar:
-    """One line that is written over and over."""
+    """A progress bar on one line, which is overwritten."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -43,7 +43,7 @@ class ProgressBar:
 
 
 def progress_for(wish: Union[None, bool, Progress]) -> Optional[Progress]:
-    """What to call while a run goes on, or nothing."""
+    """Returns the function to call during a run, or None."""
     if wish is None:
         wish = bool(sys.stderr and sys.stderr.isatty()) or "ipykernel" in sys.modules
     if wish is True:

@@ -1,4 +1,4 @@
-"""What a run has measured, as arrays."""
+"""The measurements of a run, as arrays."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How well a policy's clusters matched the true ones, at the rounds where it named any with any
-    seed; NaN with seeds where it named none there."""
+    """How well a policy's clusters matched the true ones, at every round with a cluster for any
+    seed; NaN for seeds without a cluster at that round."""
 
     rounds: npt.NDArray[np.int64]
     precision: Numbers  # (seeds, rounds), like all below
@@ -25,7 +25,7 @@ class Quality:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Every policy with every seed.
+    """The results of every policy with every seed.
 
     policies       their labels
     seeds          the seeds
@@ -51,7 +51,7 @@ class Result:
 
     @classmethod
     def from_cells(cls, cells: Sequence[Dict[str, Any]], seeds: List[int], rounds: int) -> "Result":
-        """From the results of single runs, seed by seed, as the engine gives them."""
+        """Makes a Result from the engine's results of single runs, seed by seed."""
         count = len(cells) // len(seeds)
         by_policy = [cells[i::count] for i in range(count)]
 
@@ -91,7 +91,7 @@ class Result:
         return curves
 
     def summary(self) -> List[Dict[str, Any]]:
-        """One row for every policy: means over the seeds, and the deviation of the regret."""
+        """Returns one row per policy: means over the seeds, and the deviation of the regret."""
         rows = []
         for i, policy in enumerate(self.policies):
             several = len(self.seeds) > 1
@@ -133,7 +133,7 @@ class Result:
             for line in lines)
 
     def _repr_html_(self) -> str:
-        """The table, in notebooks."""
+        """Returns the table as HTML, for notebooks."""
         head = "".join(f"<th>{name}</th>" for name in ("policy", "regret", "reward", "seconds"))
         rows = ""
         for row in self.summary():
@@ -149,7 +149,7 @@ class Result:
 
 def _at_rounds(cells: Sequence[Dict[str, Any]], name: str, rounds: npt.NDArray[np.int64]
                ) -> Numbers:
-    """One row for every run; NaN at rounds that it has not noted."""
+    """Returns one row per run; NaN at rounds that the run did not record."""
     table = np.full((len(cells), len(rounds)), np.nan)
     for row, cell in zip(table, cells):
         row[np.searchsorted(rounds, cell["quality_rounds"])] = cell[name]
@@ -166,5 +166,5 @@ def _pandas() -> Any:
 
 
 def mean_and_deviation(curves: Numbers) -> "tuple[Numbers, Optional[Numbers]]":
-    """Over the seeds, for every round; no deviation of a single one."""
+    """Returns mean and deviation over the seeds, per round; no deviation for a single seed."""
     return curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else None

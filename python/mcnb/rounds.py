@@ -1,4 +1,4 @@
-"""What a policy chooses from."""
+"""Rounds: the arms that a policy chooses from."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LARGEST_REWARD = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round: for whom, which arms, and where they are known, their rewards.
+    """One round: the user, the arms and, if they are known, their rewards.
 
     user      the user of all arms, or an array with the user of each
     arms      their features, of shape (arms, features)
-    rewards   what each arm would pay, as a policy sees it; None: nobody knows them all
-    expected  the same without noise: what regret is made of; None: the rewards
-    items     what each arm offers, where items have an identity
-    offsets   where each arm's features begin, where they are blocks of a longer vector
+    rewards   the reward of each arm, as a policy sees it; None if not all are known
+    expected  rewards without noise, from which regret is computed; None: the rewards
+    items     the item of each arm, if items have an identity
+    offsets   offset of each arm's features, if they are blocks of a longer vector
     id        addresses the random draws of the decision
     """
 
@@ -35,18 +35,18 @@ class Round:
 
     @property
     def users(self) -> npt.NDArray[np.int64]:
-        """The user of every arm."""
+        """Returns the user of every arm."""
         return np.broadcast_to(np.asarray(self.user, np.int64), (len(self.arms),))
 
 
 def user_of(users: npt.NDArray[np.int64]) -> Union[int, npt.NDArray[np.int64]]:
-    """One number where all arms have the same user."""
+    """Returns one number if all arms have the same user, otherwise the array."""
     return int(users[0]) if (users == users[0]).all() else users
 
 
 def whole_numbers(name: str, values: Any, shape: Tuple[int, ...], most: int
                   ) -> npt.NDArray[np.int64]:
-    """Whole numbers from 0 to `most`, one for each place of the shape or one for all."""
+    """Reads whole numbers from 0 to `most`: one per element of the shape, or one for all."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected whole numbers, got {array.dtype.name}")
@@ -60,7 +60,7 @@ def whole_numbers(name: str, values: Any, shape: Tuple[int, ...], most: int
 
 
 def real_numbers(name: str, values: Any, shape: Tuple[Optional[int], ...], dtype: Any) -> Any:
-    """Finite numbers of the shape, where None stands for any length from 1."""
+    """Reads finite numbers of the shape; None in the shape allows any length from 1."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected real numbers, got {array.dtype.name}")
@@ -70,11 +70,12 @@ def real_numbers(name: str, values: Any, shape: Tuple[Optional[int], ...], dtype
     if not fits:
         text = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{name}: expected shape ({text}), got shape {array.shape}")
-    with np.errstate(all="ignore"):  # what is too large becomes infinite, and is refused
+    with np.errstate(all="ignore"):  # too large numbers become infinite, and are refused
         array = np.require(array, dtype, ["C", "A"])
     if not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}: expected finite numbers, got {array[place]} at {list(place)}")
+        position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}: expected finite numbers, "
+                         f"got {array[position]} at {list(position)}")
     return array
 
 

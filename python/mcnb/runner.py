@@ -1,4 +1,4 @@
-"""Policies compared in an environment."""
+"""Compares policies in an environment."""
 
 from __future__ import annotations
 
@@ -133,6 +133,6 @@ def _maker(policy: Any) -> Any:
                 raise TypeError(f"policies: expected a Bandit with its own {name}, got "
                                 f"{type(player).__name__}, which has another: make it an "
                                 "mcnb.Policy that holds a Bandit")
-        return player.copy()  # several runs may be given the same one
+        return player.copy()  # several runs may use the same bandit
 
     return made

@@ -9,10 +9,10 @@
 namespace mcnb::python {
 namespace {
 
-constexpr std::int64_t kMostItems = 0xfffffffe;  // kNoItem stands behind them
+constexpr std::int64_t kMostItems = 0xfffffffe;  // kNoItem is the next number
 constexpr const char* kWholeNumbers = "a whole number or an array of whole numbers";
 
-// What the engine can read where it lies, and what anything else is converted to.
+// The flags of arrays that the engine reads in place; other arrays are converted to such arrays.
 constexpr int kAligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
 constexpr int kPlain = py::array::c_style | py::array::forcecast | kAligned;
 
@@ -33,18 +33,18 @@ py::array array_of(py::handle value, const char* name, const std::string& expect
   return array;
 }
 
-// floats_of, where the words for an error are made only when they are needed.
+// Does what floats_of does, but builds the text of the error only when it is needed.
 template <class Expected>
 Floats as_floats(py::handle value, const char* name, const Expected& expected) {
   return can_be_borrowed(value) ? py::reinterpret_borrow<Floats>(value)
                                 : floats_of(value, name, expected());
 }
 
-std::string place_text(const py::array& array, py::ssize_t place) {
+std::string index_text(const py::array& array, py::ssize_t position) {
   Shape at(static_cast<std::size_t>(array.ndim()));
   for (py::ssize_t i = array.ndim() - 1; i >= 0; --i) {
-    at[static_cast<std::size_t>(i)] = place % array.shape(i);
-    place /= array.shape(i);
+    at[static_cast<std::size_t>(i)] = position % array.shape(i);
+    position /= array.shape(i);
   }
   std::string text;
   for (const py::ssize_t i : at) {
@@ -76,7 +76,7 @@ bool is_truth_value(py::handle value) {
   refuse_value(name, fmt::format("{} to {}", least, most), given);
 }
 
-// Of any type of integers: the value counts, not what would be left of it in another type.
+// Compares by value for any integer type, without a conversion that could change the value.
 template <class T>
 void check_range(const py::array_t<T, kPlain>& many, const char* name, std::int64_t least,
                  std::int64_t most) {
@@ -85,12 +85,12 @@ void check_range(const py::array_t<T, kPlain>& many, const char* name, std::int6
     if (std::cmp_less(one, least) || std::cmp_greater(one, most)) {
       refuse_range(name, least, most,
                    many.ndim() == 0 ? std::to_string(one)
-                                    : fmt::format("{} at {}", one, place_text(many, i)));
+                                    : fmt::format("{} at {}", one, index_text(many, i)));
     }
   }
 }
 
-// NumPy makes floats or objects of lists with whole numbers that are too large for it.
+// NumPy turns lists with whole numbers that are too large for it into floats or objects.
 void refuse_too_large(py::handle list, const char* name, std::int64_t least, std::int64_t most) {
   const py::object objects =
       py::module_::import("numpy").attr("array")(list, py::arg("dtype") = "object").attr("ravel")();
@@ -103,10 +103,10 @@ void refuse_too_large(py::handle list, const char* name, std::int64_t least, std
   }
 }
 
-// Whole numbers for arms in rows: one for all, or as many as the rows, or one for each of them.
+// Whole numbers for rows of arms: one for all, one per row, or one per arm.
 class PerArm {
  public:
-  // Refuses arrays that have neither shape and numbers out of [0, most].
+  // Refuses arrays of any other shape and numbers outside [0, most].
   PerArm(py::handle value, const char* name, const Shape& arms, const Shape& rounds,
          std::int64_t most)
       : whole_(whole_of(value, name, 0, most)) {
@@ -138,7 +138,7 @@ class PerArm {
   bool per_round_ = false;
 };
 
-// How long the features of an arm have to be: 0 where offsets leave it open.
+// The required length of an arm's features; 0 if offsets allow any length.
 std::size_t expected_length(const Limits& limits, bool offsets) {
   if (!offsets) {
     return limits.features;
@@ -222,8 +222,8 @@ Floats floats_of(py::handle value, const char* name, const std::string& expected
   using Converted = py::array_t<float, kPlain>;
   auto converted = Converted::ensure(array);
   if (!converted) {
-    // By np.errstate, or warnings that are errors, NumPy refuses numbers that single precision does
-    // not have.
+    // NumPy refuses numbers that are too large for single precision if np.errstate says so or if
+    // warnings are errors.
     const py::object quiet =
         py::module_::import("numpy").attr("errstate")(py::arg("all") = "ignore");
     quiet.attr("__enter__")();
@@ -291,9 +291,9 @@ void check_finite(const Floats& array, const char* name) {
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      const auto place = static_cast<py::ssize_t>(i);
+      const auto position = static_cast<py::ssize_t>(i);
       refuse_value(name, "finite numbers (of single precision)",
-                   fmt::format("{} at {}", values[i], place_text(array, place)));
+                   fmt::format("{} at {}", values[i], index_text(array, position)));
     }
   }
 }
@@ -350,7 +350,7 @@ RoundsRead read_rounds(const Limits& limits, py::handle user, py::handle arms, p
       }
     }
     if (ids_read.given()) {
-      // One number is that of the first round; the others follow it.
+      // A single number is the id of the first round; the other rounds count up from it.
       const auto id = static_cast<std::uint64_t>(ids_read.at(r, 1, 0));
       read.ids.push_back(id + (ids_read.is_one() ? r : 0));
     }

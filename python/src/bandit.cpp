@@ -10,18 +10,18 @@
 
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/option_codec.h"
 
 namespace mcnb::python {
 namespace {
 
 const StateHeader kBanditFile{.kind = "python-bandit", .version = 1};
 constexpr std::uint64_t kLongestText = 1 << 16;
-constexpr std::uint64_t kMostOptions = 1 << 12;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
-constexpr std::size_t kLearnedAtOnce = 1024;  // rewards
+constexpr std::size_t kLearnedAtOnce = 1024;  // rewards between two checks for Ctrl-C
 constexpr const char* kPickle = "a pickled bandit";
 
-// Without the GIL, and alone with the bandit.
+// Releases the GIL and locks the bandit until the end of the scope.
 class Alone {
  public:
   explicit Alone(std::mutex& mutex) : lock_(mutex) {}
@@ -42,12 +42,44 @@ std::vector<Score> flat(std::vector<std::vector<Score>> scores) {
   return all;
 }
 
-// An array that owns the numbers it is made of.
+// An array that owns its numbers.
 template <class T>
 py::array_t<T> array_from(std::vector<T> values, const Shape& shape) {
   auto* kept = new std::vector<T>(std::move(values));
   const py::capsule owner(kept, [](void* memory) { delete static_cast<std::vector<T>*>(memory); });
   return py::array_t<T>(shape, kept->data(), owner);
+}
+
+// Scores as a structured array, with a field for each part that the policy names.
+py::array scores_array(const std::vector<Score>& scores, const Shape& shape) {
+  py::list fields;
+  const auto add_field = [&](const char* name, const char* type) {
+    fields.append(py::make_tuple(name, type));
+  };
+  const std::span<const ScorePart> parts =
+      scores.empty() ? std::span<const ScorePart>() : scores.front().parts();
+  add_field("value", "f8");
+  add_field("estimate", "f8");
+  for (const ScorePart& part : parts) {
+    add_field(part.name, "f8");
+  }
+  add_field("cluster_size", "u8");
+  add_field("considered", "?");
+  py::array array(py::dtype::from_args(fields), shape);
+  const auto fill = [&](const char* name, auto value_of) {
+    using Value = decltype(value_of(scores.front()));
+    py::array_t<Value> column(shape);
+    std::ranges::transform(scores, column.mutable_data(), value_of);
+    array[name] = column;
+  };
+  fill("value", [](const Score& score) { return score.value; });
+  fill("estimate", [](const Score& score) { return score.estimate; });
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    fill(parts[i].name, [i](const Score& score) { return score.parts()[i].value; });
+  }
+  fill("cluster_size", [](const Score& score) { return score.cluster_size; });
+  fill("considered", [](const Score& score) { return score.considered; });
+  return array;
 }
 
 Shape shape_of(const RoundsRead& read, std::size_t arms) {
@@ -67,7 +99,7 @@ Shape layer_shape(const NetworkShape& shape, std::uint32_t layer) {
   return {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(columns)};
 }
 
-// W_1 .. W_L as arrays that look into `parameters`, which lives as long as `owner`.
+// W_1 .. W_L as arrays that are views of `parameters`, which lives as long as `owner`.
 py::list layers_of(const NetworkShape& shape, const float* parameters, const py::capsule& owner) {
   py::list layers;
   for (std::uint32_t layer = 1; layer <= shape.depth; ++layer) {
@@ -136,7 +168,7 @@ RoundsRead Bandit::read(py::handle user, py::handle arms, py::handle items, py::
   return read_rounds(limits(), user, arms, items, offsets, round);
 }
 
-// Rounds without an id get those that come next.
+// Gives rounds without an id the next free ids.
 void Bandit::number(RoundsRead& read) const {
   for (std::size_t i = 0; i < read.rounds.size(); ++i) {
     read.rounds[i].id = RoundId{read.ids.empty() ? next_round_ + i : read.ids[i]};
@@ -170,7 +202,7 @@ py::object Bandit::choose(py::handle user, py::handle arms, py::handle items, py
         return static_cast<std::int64_t>(highest(some));
       });
     }
-    if (!chosen.empty()) {  // no rounds are no decisions: those before stay the last
+    if (!chosen.empty()) {  // an empty batch keeps the previous decisions
       waiting_.clear();
     }
     for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -207,7 +239,7 @@ py::object Bandit::predict(py::handle user, py::handle arms, py::handle items, p
 py::object Bandit::scores(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                           py::handle round) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
-  return array_from(flat(all_scores(rounds)), shape_of(rounds, arm_count(rounds)));
+  return scores_array(flat(all_scores(rounds)), shape_of(rounds, arm_count(rounds)));
 }
 
 py::object Bandit::expectations(py::handle user, py::handle arms, py::handle items,
@@ -250,8 +282,8 @@ py::object Bandit::cluster(py::handle user, py::handle arm, py::handle item, py:
   return all;
 }
 
-// Finds the decisions that feedback is about; changes nothing. Without rounds they are those of the
-// last choose, in their order; feedback beyond them is of rounds of its own.
+// Finds the decisions that feedback belongs to; changes nothing. Without round ids these are those
+// of the last choose, in order; if they are too few, all feedback gets new round ids.
 void Bandit::address(ArmsRead& read) const {
   if (!read.has_rounds) {
     const bool known = read.arms.size() <= waiting_.size();
@@ -267,7 +299,7 @@ void Bandit::address(ArmsRead& read) const {
   if (read.has_indices) {
     return;
   }
-  // A decision has one reward: in a batch it is gone for those that follow.
+  // A decision has one reward, so a batch can use each decision only once.
   std::deque<Decision> left;
   if (read.batch) {
     left = waiting_;
@@ -277,7 +309,7 @@ void Bandit::address(ArmsRead& read) const {
     const auto found = std::ranges::find(waiting, one.round, &Decision::round);
     if (found == waiting.end()) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("index: expected the arm's place in round {}, which is not of the "
+                  fmt::format("index: expected the arm's index in round {}, which is not of the "
                               "last decision, got None",
                               index(one.round)));
     }
@@ -288,7 +320,7 @@ void Bandit::address(ArmsRead& read) const {
   }
 }
 
-// The decisions that feedback was about wait no longer.
+// Removes the decisions that have had their feedback from the waiting ones.
 void Bandit::settle(const ArmsRead& read) {
   if (read.has_rounds) {
     for (const RewardedArm& one : read.arms) {
@@ -306,7 +338,7 @@ void Bandit::settle(const ArmsRead& read) {
   }
 }
 
-// Many rewards are learned some at a time: in between Ctrl-C is heard.
+// Learns many rewards in pieces and checks for Ctrl-C between them.
 void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handle item,
                    py::handle offset, py::handle round, py::handle index) {
   ArmsRead read = read_arms(limits(), user, arm, &reward, item, offset, round, index);
@@ -323,11 +355,16 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
   }
   const std::span<const RewardedArm> all(read.arms);
   std::size_t refused = 0;
+  std::string first;  // the first refusal: which reward, and why
   for (std::size_t begin = 0; begin < all.size(); begin += kLearnedAtOnce) {
     {
       const Alone alone(mutex_);
-      refused += model_->policy->learn_all(
+      const std::vector<Refusal> some = model_->policy->learn_all(
           all.subspan(begin, std::min(kLearnedAtOnce, all.size() - begin)));
+      if (refused == 0 && !some.empty()) {
+        first = fmt::format("reward[{}]: {}", begin + some[0].index, some[0].why.what());
+      }
+      refused += some.size();
     }
     if (PyErr_CheckSignals() != 0) {
       throw py::error_already_set();
@@ -335,9 +372,8 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
   }
   if (refused > 0) {
     throw Error(ErrorKind::kInput,
-                fmt::format("reward: {} of {} were refused, as their steps would have left the "
-                            "finite numbers; the others are learned",
-                            refused, all.size()));
+                fmt::format("reward: {} of {} were refused, the others are learned; {}", refused,
+                            all.size(), first));
   }
 }
 
@@ -385,7 +421,7 @@ Mcnb& Bandit::networks() {
   return *mcnb;
 }
 
-// The meta-learner stays where it is, so arrays can look at it. Users' networks may move.
+// The meta-learner never moves in memory, so arrays can be views of it. Users' networks may move.
 py::list Bandit::parameters(py::handle who) {
   if (py::isinstance<py::str>(who)) {
     if (py::cast<std::string>(who) != "meta") {
@@ -460,11 +496,7 @@ StepCounts Bandit::steps() {
 
 void Bandit::write(StateWriter& writer) {
   writer.write_string(setup_.policy.name);
-  writer.write(static_cast<std::uint64_t>(setup_.policy.options.size()));
-  for (const auto& [name, value] : setup_.policy.options) {
-    writer.write_string(name);
-    writer.write_string(value);
-  }
+  write_options(writer, setup_.policy.options);
   for (const std::uint64_t number :
        {std::uint64_t{setup_.features}, std::uint64_t{setup_.users}, setup_.seed,
         std::uint64_t{setup_.threads}, std::uint64_t{setup_.block},
@@ -484,11 +516,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   BanditSetup setup;
   setup.policy.name = reader.read_string(kLongestText);
   setup.policy.label = setup.policy.name;
-  const auto options = read_limited<std::uint64_t>(reader, kMostOptions);
-  for (std::uint64_t i = 0; i < options; ++i) {
-    std::string name = reader.read_string(kLongestText);
-    setup.policy.options[std::move(name)] = reader.read_string(kLongestText);
-  }
+  setup.policy.options = read_options(reader);
   setup.features = read_limited<std::uint32_t>(reader, NetworkShape::kMaxInputs);
   setup.users = read_limited<std::size_t>(reader, NetworkPool::kMaxUsers);
   setup.seed = reader.read<std::uint64_t>();

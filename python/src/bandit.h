@@ -17,7 +17,7 @@ class Mcnb;
 
 namespace mcnb::python {
 
-// What a bandit is made of. Options are as the policy's table reads them.
+// The arguments that make a bandit. Options are texts, as the policy's table reads them.
 struct BanditSetup {
   PolicySpec policy;
   std::uint32_t features = 0;
@@ -29,7 +29,7 @@ struct BanditSetup {
   std::size_t user_feature_count = 0;
 };
 
-// A policy with the memory it borrows.
+// A policy and the memory that it borrows.
 struct Model {
   explicit Model(const BanditSetup& setup);
 
@@ -38,20 +38,20 @@ struct Model {
   std::unique_ptr<Policy> policy;
 };
 
-// A policy as Python holds it: it numbers its decisions, so that feedback finds the random draws of
-// the decision that it is about.
+// A policy as Python holds it. It numbers its decisions, so that feedback uses the same random
+// draws as its decision.
 //
-// Calls from several threads wait for each other; while they compute, other threads of Python run.
+// Calls from several threads run one after the other; other Python threads run while they compute.
 class Bandit {
  public:
   explicit Bandit(const BanditSetup& setup);
-  // pybind11 asks for memory where a method of an object is called that was never made; ours is
-  // made by ::new.
+  // pybind11 calls this operator if a method is called before __init__. We create objects with
+  // ::new instead.
   static void* operator new(std::size_t) {
     throw py::value_error("expected a Bandit that was made: Bandit.__init__ has not been called");
   }
   static void operator delete(void* memory) { ::operator delete(memory); }
-  // Throw Error (kCorrupt, kSystem) for what `save` or `bytes` did not write. 0 threads: as saved.
+  // Throw Error (kCorrupt, kSystem) if `save` or `bytes` did not write it. 0 threads: as saved.
   static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads);
   static std::unique_ptr<Bandit> from_bytes(const std::string& bytes);
 
@@ -83,10 +83,10 @@ class Bandit {
   std::size_t memory_bytes();
   StepCounts steps();
 
-  // Mean seconds of `choose` without Python, over so many rounds like this one.
+  // Mean seconds of `choose` without Python, over this many rounds like the given one.
   double time_choose(py::handle user, py::handle arms, py::handle rounds);
 
-  // For the runner: the policy, to be used by nobody else meanwhile.
+  // Returns the policy for the runner. Nothing else may use it while the runner does.
   std::shared_ptr<Model> model() { return model_; }
 
  private:

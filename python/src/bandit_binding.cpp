@@ -1,4 +1,4 @@
-// What Python sees of a bandit.
+// The Python interface of a bandit.
 
 #include <fmt/core.h>
 #include <pybind11/stl.h>
@@ -35,7 +35,7 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
       refuse_value("options", fmt::format("{} once, in \"{}\" or beside it", name, policy), "both");
     }
   }
-  resolved_options(spec);  // refuses what is wrong
+  resolved_options(spec);  // throws if an option is wrong
   BanditSetup setup{.policy = std::move(spec),
                     .features = static_cast<std::uint32_t>(features),
                     .users = static_cast<std::size_t>(users),
@@ -56,7 +56,7 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
   return std::unique_ptr<Bandit>(::new Bandit(setup));
 }
 
-// Whether __init__ has done its work on a Bandit.
+// Returns true if __init__ of a Bandit has succeeded.
 bool is_made(py::handle bandit) {
   if (!py::isinstance<Bandit>(bandit)) {
     refuse_type("bandit", "a Bandit", bandit);
@@ -69,7 +69,6 @@ bool is_made(py::handle bandit) {
 }  // namespace
 
 void bind_bandit(py::module_& module) {
-  PYBIND11_NUMPY_DTYPE(Score, value, estimate, meta_bonus, user_bonus, cluster_size, considered);
   const py::object none = py::none();
   module.def("is_made", &is_made, py::arg("bandit"));
   py::class_<Bandit>(module, "Bandit")
@@ -81,7 +80,7 @@ void bind_bandit(py::module_& module) {
            py::kw_only(), py::arg("state"))
       .def("choose", &Bandit::choose, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
-           "The place of the arm to choose; for a batch of rounds an array of places.")
+           "The index of the arm to choose; for a batch of rounds an array of indices.")
       .def("predict", &Bandit::predict, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
            py::arg("exploit") = false,
@@ -89,8 +88,8 @@ void bind_bandit(py::module_& module) {
            "exploit=True the arm of the highest expected reward.")
       .def("scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
-           "Why each arm stands where it does: an array with the fields value, estimate,\n"
-           "meta_bonus, user_bonus, cluster_size and considered.")
+           "Why each arm ranks where it does: an array with the fields value, estimate, one for\n"
+           "each part that the policy adds to the estimate, cluster_size and considered.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
            py::arg("round") = none, "The expected reward of every arm.")

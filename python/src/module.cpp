@@ -37,8 +37,8 @@ void translate(std::exception_ptr failure) {
   }
 }
 
-// pybind11 reads arrays where NumPy has them. NumPy 2 has them otherwise, which it knows from 2.12
-// on.
+// pybind11 depends on the memory layout of NumPy's arrays. NumPy 2 changed it, and pybind11
+// supports that from version 2.12.
 void check_numpy() {
   const auto version = py::cast<std::string>(py::module_::import("numpy").attr("__version__"));
   if (PYBIND11_VERSION_HEX < 0x020C0000 && std::stoi(version) >= 2) {

@@ -132,7 +132,7 @@ PythonEnvironment::PythonEnvironment(py::object environment)
   for (const auto& [user, values, reward, offset] : start) {
     start_values_.insert(start_values_.end(), values.data(), values.data() + values.size());
   }
-  const float* next = start_values_.data();  // which stays where it is from here on
+  const float* next = start_values_.data();  // does not move from here on
   for (const auto& [user, values, reward, offset] : start) {
     const std::span<const float> own(next, static_cast<std::size_t>(values.size()));
     start_data_.push_back({UserId{user}, {{own, offset}, reward}});

@@ -11,7 +11,7 @@
 
 namespace mcnb::python {
 
-// Holds an object of Python where no GIL is held; it is taken to let go.
+// Holds a Python object in code that runs without the GIL. The destructor takes the GIL.
 class Held {
  public:
   explicit Held(py::object object) : object_(std::move(object)) {}
@@ -25,8 +25,8 @@ class Held {
   py::object object_;
 };
 
-// An object of the class mcnb.Policy, in the runner's eyes. It is called with the GIL taken for the
-// call; what it raises comes back as it is.
+// Lets the runner use an object of the class mcnb.Policy. Takes the GIL for each call. Exceptions
+// of the object are passed on unchanged.
 class PythonPolicy final : public Policy {
  public:
   PythonPolicy(py::object policy, const PolicySetup& setup);
@@ -48,7 +48,7 @@ class PythonPolicy final : public Policy {
   std::uint32_t features_;
 };
 
-// The policy of a bandit that Python has made.
+// The policy of a bandit that was made in Python.
 class BanditPlayer final : public Policy {
  public:
   explicit BanditPlayer(std::shared_ptr<Model> model) : model_(std::move(model)) {}
@@ -75,7 +75,7 @@ class BanditPlayer final : public Policy {
   std::shared_ptr<Model> model_;
 };
 
-// An object of the class mcnb.Environment, in the runner's eyes.
+// Lets the runner use an object of the class mcnb.Environment.
 class PythonEnvironment final : public Environment {
  public:
   // Requires the GIL.
@@ -103,15 +103,15 @@ class PythonEnvironment final : public Environment {
   std::size_t user_feature_count_ = 0;
   std::vector<float> start_values_;
   std::vector<StartDatum> start_data_;
-  std::vector<float> values_;     // of the round's arms
-  std::vector<double> rewards_;   // of the round's arms; empty: to be asked for
-  std::vector<double> expected_;  // likewise
+  std::vector<float> values_;     // features of the round's arms
+  std::vector<double> rewards_;   // of the round's arms; if empty, Python is asked
+  std::vector<double> expected_;  // of the round's arms; if empty, Python is asked
   Round round_;
   std::uint64_t next_id_ = 0;
 };
 
-// A round as Python sees it: (id, users, arms, items, offsets), all copies; items are None where
-// there are none, offsets where arms have all `features`.
+// A round for Python: (id, users, arms, items, offsets), all copies. Items are None if arms have no
+// item; offsets are None if every arm has all `features`.
 py::tuple round_tuple(const Round& round, std::uint32_t features);
 
 }  // namespace mcnb::python

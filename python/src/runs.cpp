@@ -21,9 +21,9 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(50);  // for signals, and to show progress
 
-// Work on a thread of its own, while the calling one, which alone hears of signals, looks now and
-// then whether it shall stop. `stop(true)` asks the work to end early, where this goes out of scope
-// before; `stop(false)` follows when it has ended.
+// Runs work on another thread. The calling thread, which alone receives signals, checks now and
+// then whether to stop. If this object is destroyed before the work has ended, `stop(true)` asks
+// the work to end early, and `stop(false)` is called once it has ended.
 class Background {
  public:
   Background(std::function<void()> work, std::function<void(bool)> stop)
@@ -47,7 +47,7 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // True when the work has ended. Throws what a signal's handler throws.
+  // Returns true when the work has ended. Throws what a signal handler throws.
   bool wait() {
     bool ended = false;
     {
@@ -61,7 +61,7 @@ class Background {
     return ended;
   }
 
-  // Throws what the work has thrown.
+  // Throws what the work threw.
   void finish() {
     join();
     if (failure_) {
@@ -71,7 +71,7 @@ class Background {
 
  private:
   void join() {
-    const py::gil_scoped_release release;  // own policies may be waiting for it
+    const py::gil_scoped_release release;  // Python policies may be waiting for the GIL
     thread_.join();
   }
 
@@ -81,7 +81,7 @@ class Background {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ended_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses all members above
 };
 
 // An environment of the library by name, for any number of seeds; its data is read once.
@@ -90,22 +90,21 @@ class NamedEnvironment {
   NamedEnvironment(const std::string& name, const OptionValues& options,
                    const std::vector<std::string>& folders, const std::string& prepared)
       : spec_{.name = name, .options = options, .data = nullptr} {
-    all_options(spec_);  // refuses what is wrong, now
-    DataSource::Settings settings{.folders = {folders.begin(), folders.end()},
-                                  .prepared = prepared};
-    spec_.data = std::make_shared<DataSource>(std::move(settings));
+    all_options(spec_);  // throws now if an option is wrong
+    spec_.data =
+        make_data_source({.folders = {folders.begin(), folders.end()}, .prepared = prepared});
   }
 
   const EnvironmentSpec& spec() const { return spec_; }
 
-  // Whether readings of its data shall end early, those of other threads, too.
+  // Sets whether reading its data ends early, on this and on all other threads.
   void stop_reading(bool wanted) const { spec_.data->stop(wanted); }
 
  private:
   EnvironmentSpec spec_;
 };
 
-// One world of a named environment, to walk through.
+// One world of a named environment, round by round.
 class World {
  public:
   World(const NamedEnvironment& environment, std::uint64_t seed) {
@@ -141,9 +140,10 @@ class World {
     if (last_arms_ == 0) {
       refuse_value("arm", "one of the last round; next_round comes first", "none");
     }
-    const std::int64_t place = one_whole(arm, "arm", 0, static_cast<std::int64_t>(last_arms_) - 1);
+    const std::int64_t arm_index =
+        one_whole(arm, "arm", 0, static_cast<std::int64_t>(last_arms_) - 1);
     const std::vector<UserId> users =
-        environment_->true_cluster(ArmIndex{static_cast<std::uint32_t>(place)});
+        environment_->true_cluster(ArmIndex{static_cast<std::uint32_t>(arm_index)});
     py::array_t<std::int64_t> ids(static_cast<py::ssize_t>(users.size()));
     std::ranges::transform(users, ids.mutable_data(),
                            [](UserId user) { return static_cast<std::int64_t>(user); });
@@ -175,7 +175,7 @@ py::object user_features_of(const Environment& environment) {
   return py::array_t<float>(shape, environment.user_features().data());
 }
 
-// A policy of the library, or what Python calls to make one of its own.
+// A policy of the library, or a Python function that makes a policy.
 struct Contestant {
   std::string label;
   std::optional<PolicySpec> spec;
@@ -235,13 +235,13 @@ std::optional<CellResult> run_one(Run& run, const Contestant& contestant, std::u
   }
   return result;
 } catch (const Error& error) {
-  throw Error(error.kind(), fmt::format("{}, seed {}: {}", contestant.label, seed, error.what()));
+  throw error.within(fmt::format("{}, seed {}", contestant.label, seed));
 }
 
-// Seed by seed, so that all policies get equally far.
+// Runs seed by seed, so that all policies progress equally.
 std::vector<std::optional<CellResult>> run_all(Run& run) {
   if (run.named != nullptr) {
-    // Finds contradictions, and reads the data with all threads.
+    // Finds contradictory options, and reads the data with all threads.
     make_environment(run.named->spec(), run.seeds[0]);
   }
   const std::size_t count = run.contestants.size();

@@ -4,7 +4,7 @@
 
 namespace mcnb::python {
 
-// Environments that Python walks through, and runs of policies in them.
+// Environments that Python iterates over, and runs of policies in them.
 void bind_runs(pybind11::module_& module);
 
 }  // namespace mcnb::python

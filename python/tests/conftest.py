@@ -1,4 +1,4 @@
-"""What the tests share: the program, and a service of it."""
+"""Fixtures and helpers that the tests share: the program, and a running service."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def run_program(program, tmp_path):
 
 
 def run_script(text, **more):
-    """A program of Python with the same package."""
+    """Runs a Python script with the same package."""
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, **more)
 
 

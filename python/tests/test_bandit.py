@@ -14,7 +14,7 @@ from conftest import unit_rows
 
 @pytest.fixture
 def bandit():
-    """One that has seen fifty rounds."""
+    """Makes a bandit that has played fifty rounds."""
     made = mcnb.Bandit("mcnb", features=6, users=5, seed=1, width=20)
     for i in range(50):
         arms = unit_rows(i, 4, 6)
@@ -36,7 +36,7 @@ def test_it_says_what_it_is():
 
 
 def test_one_that_could_not_be_made_says_so():
-    """Debuggers and test runners show the object whose __init__ has failed."""
+    """Debuggers and test runners print objects after a failure in __init__."""
     try:
         mcnb.Bandit("mcnb", features=6, gamma=-1)
     except ValueError as error:
@@ -61,7 +61,7 @@ def test_it_learns_what_users_like():
     for i in range(600):
         user, arms = i % 2, unit_rows(chance.integers(2**32), 5, 4)
         arm = bandit.choose(user, arms)
-        reward = (1 + arms[arm][user]) / 2  # by chance alone a half
+        reward = (1 + arms[arm][user]) / 2  # random choice gets a half
         bandit.learn(user, arms[arm], reward)
         liked.append(reward)
     assert np.mean(liked[-200:]) > 0.65
@@ -82,7 +82,7 @@ def test_arrays_of_any_kind_mean_the_same(bandit):
 
 
 def unaligned(array):
-    """The same numbers, one byte beside where the processor wants them."""
+    """Returns a copy of the numbers at an address that is off by one byte."""
     memory = np.empty(array.nbytes + 1, np.uint8)
     view = memory[1:].view(array.dtype).reshape(array.shape)
     view[...] = array
@@ -118,7 +118,7 @@ def test_numbers_are_the_same_wherever_they_lie(bandit, form, wide):
 
 
 def test_single_precision_arms_are_used_where_they_lie():
-    """Feature memory is borrowed: arms of two hundred megabytes cost next to nothing more."""
+    """Features are not copied: arms of 200 megabytes need almost no more memory."""
     import resource
 
     bandit = mcnb.Bandit("random", features=1_000_000)
@@ -175,7 +175,7 @@ def test_feedback_of_an_old_round_needs_the_arms_place():
     arms = unit_rows(1, 4, 6)
     bandit.choose(0, arms)
     bandit.choose(0, arms)
-    with pytest.raises(ValueError, match="index: expected the arm's place in round 0"):
+    with pytest.raises(ValueError, match="index: expected the arm's index in round 0"):
         bandit.learn(0, arms[0], 1, round=0)
     bandit.learn(0, arms[0], 1, round=1)
     bandit.learn(0, arms[0], 1, round=0, index=2)
@@ -260,11 +260,11 @@ def test_feedback_of_unknown_rounds_changes_nothing():
     bandit.choose([0, 1, 2], arms)  # rounds 0, 1 and 2
     before = bandit.to_bytes()
     for rounds in ([0, 7], [7, 0], [0, 0], [1, 2, 0, 1]):
-        with pytest.raises(ValueError, match="index: expected the arm's place in round [701],"):
+        with pytest.raises(ValueError, match="index: expected the arm's index in round [701],"):
             bandit.learn(0, unit_rows(2, len(rounds), 6), np.ones(len(rounds)), round=rounds)
         assert bandit.to_bytes() == before, f"after rounds {rounds}"
     bandit.learn(0, unit_rows(2, 2, 6), [1, 0], round=[2, 0])
-    bandit.learn(1, unit_rows(2, 6), 1)  # of round 1, which alone is left
+    bandit.learn(1, unit_rows(2, 6), 1)  # belongs to round 1, the only one left
     with pytest.raises(ValueError, match="round 1"):
         bandit.learn(1, unit_rows(2, 6), 1, round=1)
 
@@ -272,8 +272,8 @@ def test_feedback_of_unknown_rounds_changes_nothing():
 def test_a_reward_that_the_policy_refuses_leaves_its_decision_waiting():
     bandit = mcnb.Bandit("mcnb", features=6, users=3, eta_1=1000)
     bandit.choose(0, unit_rows(1, 2, 4, 6))
-    bandit.learn(0, np.full(6, 1e6), 1e6)  # of the first round; its network is large from now on
-    for _ in range(2):  # the second finds the decision as the first did
+    bandit.learn(0, np.full(6, 1e6), 1e6)  # belongs to the first round and makes the network large
+    for _ in range(2):  # both calls find the decision
         with pytest.raises(ValueError, match="finite numbers"):
             bandit.learn(0, np.full(6, 1e6), 1e6, round=bandit.last_round)
 
@@ -310,7 +310,7 @@ def test_damaged_states_are_refused(bandit, tmp_path):
 
 
 def is_seen_at_work(call):
-    """Whether another thread runs between the beginning and the end of a call."""
+    """Returns whether another thread runs during a call."""
     events = []
 
     def work():
@@ -318,7 +318,7 @@ def is_seen_at_work(call):
         call()
         events.append("end")
 
-    # From here on a thread keeps the GIL until it lets go of it by itself.
+    # From here on a thread keeps the GIL until it releases it by itself.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
@@ -333,7 +333,7 @@ def is_seen_at_work(call):
     return seen == ["begin"]
 
 
-# Made before the calls: NumPy lets go of the GIL, too.
+# The arrays are made before the calls, because NumPy also releases the GIL.
 NOBODY, GOOD = np.zeros(3000, np.int64), np.ones(3000, np.float32)
 MANY_ARMS, MANY_ROUNDS, LONG_ROUND = (unit_rows(1, 3000, 6), unit_rows(1, 3000, 8, 6),
                                       unit_rows(1, 9000, 6))
@@ -352,7 +352,7 @@ MANY_ARMS, MANY_ROUNDS, LONG_ROUND = (unit_rows(1, 3000, 6), unit_rows(1, 3000, 
 ], ids=["learn", "scores", "expectations", "choose", "long round", "cluster", "add_users", "run",
         "world"])
 def test_other_threads_run_while_it_computes(bandit, call):
-    # A busy machine may wake the other thread too late; again, then.
+    # A busy machine may wake the other thread too late, so the test tries again.
     assert any(is_seen_at_work(lambda: call(bandit)) for _ in range(10))
 
 
@@ -363,7 +363,7 @@ def test_calls_that_keep_the_gil_would_be_found():
 def test_signals_are_heard_while_a_batch_is_learned():
     import signal
 
-    bandit = mcnb.Bandit("mcnb", features=6)  # which would learn for half a minute
+    bandit = mcnb.Bandit("mcnb", features=6)  # learning would take half a minute
     arms = unit_rows(1, 300_000, 6)
     calls = []
 

@@ -18,7 +18,7 @@ ACTIONS = {"tea": {"hot": True}, "juice": {"sweet": np.float32(0.5), "tags": ["c
 
 
 class Interrupted:
-    """Stands before the service and loses the first answers: made, and never sent on."""
+    """A proxy that loses the first answers: the service sends them, the client gets nothing."""
 
     def __init__(self, port, losses, answer=None):
         self.losses = losses
@@ -55,7 +55,7 @@ class Interrupted:
 
     @staticmethod
     def _read(connection):
-        """One request or answer of HTTP."""
+        """Reads one HTTP request or response."""
         data = b""
         while b"\r\n\r\n" not in data:
             more = connection.recv(65536)
@@ -109,6 +109,61 @@ def test_everything_the_api_has(serving):
     assert repr(dense) == f"Client('{client.url}', model='dense')"
 
 
+def test_models_can_be_changed_and_deleted(serving):
+    client = mcnb.Client(serving().url)
+    shop = client.create_model("shop", dimension=3)
+    assert shop.change_model(epsilon=0.25)["epsilon"] == 0.25
+    assert shop.snapshot()["model"] == "shop"
+    assert client.back_up("monday") == "backups/monday"
+    with pytest.raises(mcnb.ServiceError, match="409 backup_exists"):
+        client.back_up("monday")
+    shop.delete_model()
+    assert [model["name"] for model in client.models()] == ["default"]
+
+
+# The endpoints that need no method of the client.
+NOT_IN_THE_CLIENT = {
+    ("get", "/livez"),  # for supervisors of processes; `ready` says more
+    ("get", "/metrics"),  # for Prometheus
+    ("get", "/openapi.json"),  # for generators of clients
+    ("post", "/personalizer/v1.0/rank"),  # for clients of the retired service
+    ("post", "/personalizer/v1.0/events/{id}/reward"),
+    ("post", "/personalizer/v1.0/events/{id}/activate"),
+}
+
+
+def test_the_client_has_a_method_for_every_endpoint(serving):
+    """Calls every method and compares the requests with the paths of the OpenAPI document."""
+    server = serving()
+    between = Interrupted(server.port, losses=0)
+    client = mcnb.Client(between.url).create_model("MODEL", dimension=2)
+    client.ready()
+    client.models()
+    client.model_info()
+    client.rank("ann", ACTIONS, event_id="ID", defer=True)
+    client.reward("ID", 1)
+    client.activate("ID")
+    client.event("ID")
+    client.rank("ID", ACTIONS)
+    client.user("ID")
+    client.forget("ID")
+    client.change_model(epsilon=0)
+    client.snapshot()
+    client.back_up("copy")
+    client.delete_model()
+    between.close()
+    sent = set()
+    for request in between.requests:
+        method, path = request.split(b" ")[:2]
+        path = path.decode().replace("MODEL", "{model}").replace("ID", "{id}")
+        sent.add((method.decode().lower(), path))
+    paths = mcnb.Client(server.url).call("GET", "/openapi.json")["paths"]
+    endpoints = {(method, path) for path, operations in paths.items()
+                 for method in operations if method != "parameters"}
+    assert NOT_IN_THE_CLIENT <= endpoints
+    assert sent == endpoints - NOT_IN_THE_CLIENT
+
+
 def test_what_the_service_refuses_says_why(serving):
     client = mcnb.Client(serving().url)
     with pytest.raises(mcnb.ServiceError) as refusal:
@@ -134,7 +189,7 @@ def test_lost_answers_are_asked_for_again_with_the_same_ids(serving):
 
     between.requests.clear()
     between.losses = 1
-    assert client.reward(decision, 1) == "duplicate"  # it was learned by the try that got lost
+    assert client.reward(decision, 1) == "duplicate"  # the try with the lost answer was learned
     ids = {re.search(rb'"rewardId": "(\w+)"', request)[1] for request in between.requests}
     assert len(between.requests) == 2 and len(ids) == 1
     info = mcnb.Client(server.url).model_info()
@@ -235,7 +290,7 @@ def test_a_call_with_all_its_tries_has_an_end():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = mcnb.Client(url, timeout=60, retries=1000, backoff=0.001, total_timeout=0.2)
-        with pytest.raises(TimeoutError, match="1 tries"):  # which had 0.2 of its 60 seconds
+        with pytest.raises(TimeoutError, match="1 tries"):  # the try had 0.2 of its 60 seconds
             client.models()
     assert mcnb.Client(timeout=2, retries=4).total_timeout == 10
     assert mcnb.Client(timeout=2).connect_timeout == 2
@@ -245,7 +300,7 @@ def test_a_call_with_all_its_tries_has_an_end():
 
 
 def test_a_service_that_cannot_be_reached_has_its_own_time_out():
-    """A full queue of connections lets no other in, and sends nobody away."""
+    """If the queue of connections is full, new ones are neither accepted nor refused."""
     with socket.socket() as full, contextlib.ExitStack() as queue:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -268,7 +323,7 @@ def test_an_answer_about_another_event_is_refused():
         assert client.rank("ann", ACTIONS, event_id="other").action == "tea"
         for call in (lambda: client.rank("ann", ACTIONS, event_id="mine"),
                      lambda: client.event("mine")):
-            with pytest.raises(ConnectionError, match="event 'mine', got one about 'other'"):
+            with pytest.raises(ConnectionError, match="event 'mine', got one for 'other'"):
                 call()
     assert len(connections) == 2, "what came is not trusted any longer"
 
@@ -322,7 +377,7 @@ def test_a_model_is_not_made_twice(serving):
         client.create_model("shop")
     assert between.losses == 0, "a service that was busy is asked again"
     between.close()
-    with pytest.raises(ConnectionError, match="4 tries$"):  # it got none of them
+    with pytest.raises(ConnectionError, match="4 tries$"):  # no request reached the service
         client.create_model("other")
 
 
@@ -341,7 +396,7 @@ def test_keys_are_sent(serving, program, tmp_path):
                           text=True, check=True).stdout
     config = tmp_path / "serve.toml"
     config.write_text(made)
-    key = re.search(r"stored nowhere: (\S+)", made)[1]
+    key = re.search(r"stored nowhere else: (\S+)", made)[1]
     server = serving("--config", str(config))
     assert mcnb.Client(server.url, key).rank("ann", ACTIONS).action in ACTIONS
     with pytest.raises(mcnb.ServiceError, match="401 no_key"):

@@ -21,7 +21,7 @@ def start(bandit, world):
 
 
 def walk(bandit, world, rounds):
-    """The loop of the engine's runner, in Python: regret and reward."""
+    """Does what the engine's runner does, in Python. Returns regret and reward."""
     regret = reward = 0.0
     for _ in range(rounds):
         round = world.next_round()
@@ -160,7 +160,7 @@ def test_threads_change_nothing():
 def test_scores_of_the_program_explain_themselves():
     bandit = mcnb.Bandit("mcnb", features=6, users=5, seed=2)
     scores = bandit.scores(1, unit_rows(3, 4, 6))
-    sums = scores["estimate"] + scores["meta_bonus"] + scores["user_bonus"]
+    sums = scores["estimate"] + scores["meta"] + scores["user"]
     assert np.array_equal(scores["value"], sums)
     assert json.loads(json.dumps(scores["cluster_size"].tolist())) == [5, 5, 5, 5]
     assert bandit.predict(1, unit_rows(3, 4, 6)) == int(np.argmax(scores["value"]))

@@ -25,8 +25,8 @@ class Greedy(mcnb.Policy):
 
 
 class LinUcb(mcnb.Policy):
-    """The engine's linucb:users=each again, in double precision: an own policy that can be told
-    right from wrong."""
+    """The engine's linucb:users=each in Python, in double precision. Its choices can be compared
+    with those of the engine."""
 
     def __init__(self, setup):
         self.inverse = np.tile(np.eye(setup.features), (setup.users, 1, 1))
@@ -53,7 +53,7 @@ class LinUcb(mcnb.Policy):
 
 
 class Coins(mcnb.Environment):
-    """Every user likes one of the arms, whose features say which it is."""
+    """Every user likes one of the arms; the features show which one."""
 
     users, features = 3, 3
 
@@ -157,7 +157,7 @@ def test_own_policies_see_blocks_and_the_users_of_arms(tmp_path):
 
 
 class Blocks(mcnb.Environment):
-    """Two classes with a block of two features each, and what is known of them before."""
+    """Two classes with a block of two features each, and start data for them."""
 
     users, features, block = 2, 4, 2
 
@@ -197,7 +197,7 @@ def test_own_policies_are_told_where_blocks_begin():
     result = mcnb.run(Blocks, Curious, rounds=2, seeds=1)
     assert told == [("start", 1, [0.5, -0.5], 1.0, 2), ("start", 0, [0.25, 0.75], 0.0, 0),
                     ("cluster", 0, 0), ("learn", 0, 0), ("cluster", 1, 2), ("learn", 1, 2)]
-    assert result.quality["Curious"].rounds.tolist() == [2]  # nobody knows about the first arm
+    assert result.quality["Curious"].rounds.tolist() == [2]  # the first arm has no known truth
 
 
 def test_rounds_of_first_blocks_have_offsets_too():
@@ -231,10 +231,10 @@ def test_own_environments_with_blocks_are_walked_as_they_are_run(policy):
     assert bandit.steps["training"] == result.training_steps[0, 0]
 
 
-# Without a preset M-CNB has that of the kind of data, which an own environment does not tell.
+# Without a preset M-CNB uses the one for the kind of data, which own environments do not tell.
 @pytest.mark.parametrize("policy", ["mcnb:preset=default-classification", "linucb:users=each"])
 def test_worlds_of_the_engine_play_as_own_environments(policy, tmp_path):
-    """Those with blocks, whose clusters nobody knows, and the synthetic one."""
+    """Environments with blocks and unknown clusters, and the synthetic one."""
     for named in (mcnb.environments.samples(file=str(samples_file(tmp_path))),
                   mcnb.environments.synthetic(**SMALL)):
         ours = mcnb.run(named, policy, rounds=40, seeds=[3])
@@ -292,7 +292,7 @@ def test_rewards_are_asked_for_once():
 
         def reward(self, arm):
             asked[-1].append(("reward", arm))
-            return float(self.chance.integers(2))  # another call would get another answer
+            return float(self.chance.integers(2))  # a second call would return another reward
 
     class Exact(Noted):
         def expected_reward(self, arm):
@@ -376,8 +376,8 @@ class Always(mcnb.Policy):
 @pytest.mark.parametrize("answer, kind, text", [
     (10, ValueError, "Wrong.choose: expected 0 to 9, got 10"),
     (-1, ValueError, "Wrong.choose: expected 0 to 9, got -1"),
-    (1.5, TypeError, "Wrong.choose: expected the place of an arm, got float"),
-    (None, TypeError, "Wrong.choose: expected the place of an arm, got NoneType"),
+    (1.5, TypeError, "Wrong.choose: expected the index of an arm, got float"),
+    (None, TypeError, "Wrong.choose: expected the index of an arm, got NoneType"),
 ])
 def test_wrong_choices_are_refused(answer, kind, text):
     class Wrong(mcnb.Policy):

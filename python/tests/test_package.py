@@ -1,4 +1,4 @@
-"""The package as others get it: typed, by pip, in a virtual environment."""
+"""The package as users get it: typed, installed by pip, in a virtual environment."""
 
 import ast
 import inspect
@@ -39,8 +39,8 @@ def test_stubs_name_exactly_what_the_module_has():
 
 
 def stub_arguments(function):
-    """The names in order, with "*" where those begin that have to be named, and "=" behind those
-    that may be left out."""
+    """The names of the parameters in order. "*" comes before the keyword-only ones, and "=" after
+    the optional ones."""
     given = function.args
     optional = [False] * (len(given.args) - len(given.defaults)) + [True] * len(given.defaults)
     names = [a.arg + "=" * o for a, o in zip(given.args, optional)]
@@ -51,7 +51,7 @@ def stub_arguments(function):
 
 
 def real_arguments(signature):
-    """The same, of "choose(self: Bandit, user: handle, *, items: handle = None) -> object"."""
+    """The names as above, from "choose(self: Bandit, user: handle, *, items: handle = None)"."""
     inside = re.match(r"(?:\d+\. )?\w+\((.*)\) -> ", signature)[1]
     inside = re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", inside))  # of types
     return [part.split(":")[0] + "=" * (" = " in part) for part in inside.split(", ") if part]
@@ -90,7 +90,7 @@ def test_stubs_say_what_is_a_property():
 
 
 def test_numpy_2_is_refused_where_the_module_cannot_read_its_arrays():
-    """pybind11 before 2.12, as Debian 12 has it, takes the arrays of NumPy 2 for something else."""
+    """pybind11 before 2.12, as in Debian 12, misreads the arrays of NumPy 2."""
     done = run_script("import numpy; numpy.__version__ = '2.1.0'; import mcnb")
     header = Path("/usr/include/pybind11/detail/common.h").read_text()
     major, minor = (int(re.search(rf"#define PYBIND11_VERSION_{part} (\d+)", header)[1])
@@ -163,19 +163,36 @@ def test_pip_installs_it_where_the_systems_packages_are_seen(build_folder, tmp_p
     assert environment in installed.parents
     assert (installed.parent / "py.typed").exists() and (installed.parent / "_core.pyi").exists()
 
-    # Without build isolation, too; and the same files give the same wheel.
+
+@pytest.mark.skipif(os.environ.get("MCNB_LONG_TESTS") != "1", reason="only with ./test --long")
+def test_pip_makes_the_same_wheel_without_build_isolation(build_folder, tmp_path):
+    settings = ["--no-index", "--config-settings", f"build-dir={build_folder}"]
     wheels = []
     for name in ("one", "two"):
-        pip(python, "wheel", "--no-build-isolation", "--no-deps", *settings, "--wheel-dir",
-            str(tmp_path / name), str(ROOT), env=outside, cwd=tmp_path)
+        pip(sys.executable, "wheel", "--no-build-isolation", "--no-deps", *settings, "--wheel-dir",
+            str(tmp_path / name), str(ROOT), cwd=tmp_path)
         wheels += (tmp_path / name).glob("mcnb-*.whl")
+    assert wheels[0].name == wheels[1].name
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
+
+
+def test_equal_files_make_equal_wheels_with_metadata(tmp_path):
+    script = ("import build_backend, sys; files = {'mcnb/b.so': b'b', 'mcnb/a.py': b'a'};"
+              "print(build_backend.write_wheel(sys.argv[1], files))")
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+    wheels = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        made = subprocess.run([sys.executable, "-c", script, str(tmp_path / name)],
+                              env=environment, capture_output=True, text=True, check=True)
+        wheels.append(tmp_path / name / made.stdout.strip())
     assert wheels[0].name == wheels[1].name
     assert wheels[0].read_bytes() == wheels[1].read_bytes()
     with zipfile.ZipFile(wheels[0]) as wheel:
         assert wheel.testzip() is None
         names = wheel.namelist()
         metadata = wheel.read(f"mcnb-{mcnb.__version__}.dist-info/METADATA").decode()
-    assert "mcnb/py.typed" in names and "mcnb/bandit.py" in names
+    assert "mcnb/a.py" in names and "mcnb/b.so" in names
     assert f"Version: {mcnb.__version__}\n" in metadata and "Requires-Dist: numpy" in metadata
 
 
@@ -202,7 +219,7 @@ def test_a_source_archive_has_what_a_build_needs(tmp_path):
 
 
 def test_a_source_archive_needs_no_git(tmp_path, monkeypatch):
-    """Neither the program nor a repository: an archive's own contents make the same archive."""
+    """An unpacked archive, without the program and without git, makes the same archive."""
     names = source_archive(ROOT, tmp_path / "first")
     with tarfile.open(next((tmp_path / "first").iterdir())) as archive:
         archive.extractall(tmp_path)

@@ -174,7 +174,7 @@ def many_ratings(tmp_path_factory):
 
 
 def interrupted(work, seconds):
-    """Whether work ends by a signal that comes while it is done."""
+    """Returns whether a signal during the work ends it."""
     def handler(number, frame):
         raise KeyboardInterrupt
 

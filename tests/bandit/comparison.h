@@ -22,9 +22,9 @@ class Comparison {
   struct Game {
     World world;
     Arrival arrival = Arrival::kAtOnce;
-    // Round number `id` of the world, which may have got more users, with its rewards.
+    // Returns round number `id` of the world with its rewards. Users may have been added before.
     std::function<OwnRound(const World& world, std::uint64_t id)> draw;
-    double tolerance = 1e-9;  // of scores of size one, both in double precision
+    double tolerance = 1e-9;  // for scores of size one, both in double precision
   };
 
   Comparison(Game game, std::unique_ptr<Policy> policy, Twin twin)
@@ -62,7 +62,7 @@ class Comparison {
       const Arm& arm = own.round.arms[i];
       expected[i].value = twin_.score(arm);
       ASSERT_NEAR(scores[i].value, expected[i].value, game_.tolerance) << "arm " << i;
-      ASSERT_EQ(scores[i].value, scores[i].estimate + scores[i].meta_bonus + scores[i].user_bonus);
+      ASSERT_EQ(scores[i].value, cases::sum_of(scores[i]));
       std::vector<UserId> cluster;
       for (const std::size_t user : twin_.cluster(arm)) {
         cluster.push_back(UserId{static_cast<std::uint32_t>(user)});

@@ -20,9 +20,9 @@ struct GroupWorld {
   std::size_t users = 12;
   std::size_t groups = 3;
   bool blocks = false;  // arm i is block i, for a user of its own
-  double skew = 1.0;    // above 1: the first users come more often
+  double skew = 1.0;    // above 1: users with low numbers come more often
   double noise = 0.1;
-  double size = 1.0;                // of the true weights
+  double size = 1.0;                // length of the true weights
   std::uint64_t regroup_every = 0;  // rounds after which users change their groups; 0: never
   std::uint64_t seed = 1;
 
@@ -76,10 +76,10 @@ struct GroupWorld {
   }
 };
 
-// The linear state of a user or a group as a textbook has it: one matrix over the whole vector.
+// The linear state of a user or a group in textbook form: one matrix over the whole vector.
 struct PlainState {
   Eigen::MatrixXd outer;  // sum of x x^T
-  Eigen::VectorXd sum;    // of r x
+  Eigen::VectorXd sum;    // sum of r x
   std::uint64_t samples = 0;
 
   explicit PlainState(std::size_t inputs)
@@ -113,7 +113,7 @@ struct PlainState {
   }
   Eigen::VectorXd weights(double lambda) const { return ridge(lambda).ldlt().solve(sum); }
 
-  // t: the number of the round, from 1.
+  // `t` is the number of the round, counted from 1.
   double score(const Features& features, double lambda, double alpha, std::uint64_t t) const {
     const Eigen::VectorXd x = whole(features, static_cast<std::size_t>(sum.size()));
     const double uncertainty = x.dot(ridge(lambda).ldlt().solve(x));
@@ -122,13 +122,13 @@ struct PlainState {
   }
 };
 
-// F(T).
+// The confidence width F(T) after T samples.
 inline double plain_width(std::uint64_t samples) {
   const auto count = static_cast<double>(samples);
   return std::sqrt((1.0 + std::log(1.0 + count)) / (1.0 + count));
 }
 
-// Rounds whose rewards come at once or, `late`, after some others, in another order, or never.
+// Plays rounds. Rewards come at once or, if `late`, delayed, in another order, or never.
 class Feedback {
  public:
   explicit Feedback(bool late) : late_(late) {}
@@ -153,8 +153,8 @@ class Feedback {
   std::deque<std::pair<OwnRound, ArmIndex>> waiting_;
 };
 
-// Plays rounds with late feedback, once in one go and once with a fresh policy that loads the state
-// of the one before every few rounds; expects no bit to differ.
+// Plays rounds with late feedback twice: once without a break, and once with a fresh policy every
+// few rounds that loads the state of the previous one. Expects equal results, bit for bit.
 template <class Make>
 void expect_loads_change_nothing(const GroupWorld& world, std::uint64_t rounds, Make make) {
   const auto play = [&](std::uint64_t load_every) {

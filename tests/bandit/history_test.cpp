@@ -24,7 +24,7 @@ struct OwnSample {
   Sample view() const { return {x.view(), reward}; }
 };
 
-// Its reward tells it from all others.
+// The reward equals the number, so it identifies the sample.
 OwnSample draw_sample(Rng& rng, std::size_t number) {
   const std::size_t count = 1 + rng.below(6);
   return {{plain::draw(rng, count), static_cast<std::uint32_t>(rng.below(40 - count))},
@@ -62,7 +62,7 @@ void load(Histories& histories, const std::string& state) {
   reader.finish();
 }
 
-// Histories beside plain lists of samples.
+// Histories, and plain lists with the same samples to compare with.
 class Model {
  public:
   Model(std::size_t limit, std::uint32_t users) : histories(kSeed, limit), limit_(limit) {
@@ -85,9 +85,9 @@ class Model {
         continue;
       }
       Rng rng(kSeed, Stream::kReservoir, before, static_cast<std::uint32_t>(user));
-      const std::uint64_t place = rng.below(before + 1);
-      if (place < limit_) {
-        list[static_cast<std::size_t>(place)] = sample;
+      const std::uint64_t position = rng.below(before + 1);
+      if (position < limit_) {
+        list[static_cast<std::size_t>(position)] = sample;
       }
     }
   }
@@ -163,7 +163,7 @@ TEST(Histories, StoreAnEventOnceAndAReferenceInSixBytes) {
   const std::vector<float> x(10, 0.25F);
   for (std::size_t i = 0; i < kEvents; ++i) {
     histories.add(all, {{x}, 1.0F});
-    if ((i + 1) % 500 == 0) {  // wherever a list stands between two sizes
+    if ((i + 1) % 500 == 0) {  // wherever the capacity of a list is
       const double each =
           static_cast<double>(histories.memory_bytes()) / static_cast<double>(kUsers * (i + 1));
       EXPECT_LE(each, 8.0) << i;
@@ -187,7 +187,7 @@ TEST(Histories, WithALimitMemoryStaysBounded) {
   model.expect_equal();
 }
 
-// Every event of 60 stays in a history of 6 with probability 1/10, whenever it came.
+// Each of 60 events stays in a history of 6 with probability 1/10, early or late.
 TEST(Histories, AReservoirIsAUniformSample) {
   constexpr std::uint32_t kUsers = 4000;
   constexpr std::size_t kEvents = 60;
@@ -225,11 +225,11 @@ TEST(Histories, AReservoirIsAUniformSample) {
     }
     return sum;
   };
-  // Mean 59, deviation 11; pairs likewise.
+  // Both statistics have mean 59 and deviation 11: this one for events, the next one for pairs.
   EXPECT_LT(chi_square(counts, 1.0 * kUsers * kLimit / kEvents), 110.0);
   const double pairs = both.back() * (kLimit - 1) / (kEvents - 1);
   EXPECT_LT(chi_square(std::span(both).first(kEvents - 1), pairs), 110.0);
-  EXPECT_GT(different.size(), kUsers * 9 / 10);  // users draw for themselves
+  EXPECT_GT(different.size(), kUsers * 9 / 10);  // every user has its own draws
 }
 
 TEST(Histories, ComeBackFromTheirState) {
@@ -252,15 +252,17 @@ TEST(Histories, ComeBackFromTheirState) {
 }
 
 // The parts of a state as `save` writes them.
-struct Place {
+struct Slot {
   std::uint32_t offset = 0;
   std::uint32_t count = 2;
   float reward = 1.0F;
   std::uint32_t holders = 1;
+
+  using Stored = StoredInOrder<&Slot::offset, &Slot::count, &Slot::reward, &Slot::holders>;
 };
 struct Parts {
   std::uint64_t stride = 2;
-  std::vector<Place> places = {{}, {}, {.count = 0, .holders = 0}};
+  std::vector<Slot> slots = {{}, {}, {.count = 0, .holders = 0}};
   std::vector<float> values = {1, 2, 3, 4, 0, 0};
   std::vector<std::uint32_t> free = {2};
   std::vector<std::uint64_t> joined = {9, 1};
@@ -271,7 +273,7 @@ void load_parts(const Parts& parts, std::size_t limit) {
   std::ostringstream out;
   StateWriter writer(out, "histories", {.kind = "test"});
   writer.write(parts.stride);
-  writer.write_all(parts.places);
+  writer.write_all(parts.slots);
   writer.write_all(parts.values);
   writer.write_all(parts.free);
   writer.write_all(parts.joined);
@@ -304,15 +306,15 @@ TEST(Histories, RefuseAStateThatTheyCannotHaveWritten) {
   refused("more features than the networks have inputs", [](Parts& p) { p.stride = 41; });
   refused("do not fit together", [](Parts& p) { p.values.pop_back(); });
   refused("do not fit together", [](Parts& p) { p.joined.pop_back(); });
-  refused("an event that is not there", [](Parts& p) { p.references[0] = {3}; });
-  refused("an event that is not there", [](Parts& p) { p.references[0] = {2}; });
-  refused("could have been stored", [](Parts& p) { p.places[0].holders = 2; });
-  refused("could have been stored", [](Parts& p) { p.places[0].offset = 39; });
-  refused("could have been stored", [](Parts& p) { p.places[0].count = 3; });
-  refused("could have been stored", [](Parts& p) { p.places[1].reward = NAN; });
-  refused("free places", [](Parts& p) { p.free = {3}; });
-  refused("free places", [](Parts& p) { p.free = {1}; });
-  refused("free places", [](Parts& p) { p.free = {2, 2}; });
+  refused("an event that does not exist", [](Parts& p) { p.references[0] = {3}; });
+  refused("an event that does not exist", [](Parts& p) { p.references[0] = {2}; });
+  refused("could have been stored", [](Parts& p) { p.slots[0].holders = 2; });
+  refused("could have been stored", [](Parts& p) { p.slots[0].offset = 39; });
+  refused("could have been stored", [](Parts& p) { p.slots[0].count = 3; });
+  refused("could have been stored", [](Parts& p) { p.slots[1].reward = NAN; });
+  refused("free slots", [](Parts& p) { p.free = {3}; });
+  refused("free slots", [](Parts& p) { p.free = {1}; });
+  refused("free slots", [](Parts& p) { p.free = {2, 2}; });
   refused("not finite", [](Parts& p) { p.values[3] = INFINITY; });
 }
 

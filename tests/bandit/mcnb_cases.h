@@ -7,17 +7,17 @@
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "tests/bandit/policy_cases.h"
 
-// Options and looks inside that the tests of M-CNB share.
+// Options and helpers that the tests of M-CNB share.
 namespace mcnb::cases {
 
-// Users that really disagree: in a good share of rounds a cluster is some users, not all.
+// Options with which users disagree: in many rounds a cluster holds some of the users, not all.
 inline McnbOptions lively() {
   McnbOptions options = mcnb_preset("algorithm");
   options.gamma = 0.1;
   options.eta_1 = 0.2;
   options.eta_2 = 0.2;
   options.exploration = 0.1;
-  options.width = 16;
+  options.network.width = 16;
   return options;
 }
 
@@ -26,21 +26,21 @@ inline McnbOptions with(McnbOptions options, const std::function<void(McnbOption
   return options;
 }
 
-// As the paper's experiments ran, with fewer steps a training.
+// The preset `experiments` with fewer training steps.
 inline McnbOptions short_replay() {
   return with(mcnb_preset("experiments"), [](McnbOptions& o) {
-    o.width = 16;
+    o.network.width = 16;
     o.gamma = 0.1;
     o.exploration = 0.1;
     o.meta_samples = 4;
-    o.train_often_until = 200;
-    o.train_every_later = 30;
+    o.replay.train_often_until = 200;
+    o.replay.train_every_later = 30;
     o.user_steps = 40;
     o.theta_steps = 80;
   });
 }
 
-// All that a policy has learned, apart from how much it has computed.
+// Everything that a policy has learned, except its counters.
 inline std::vector<float> knowledge(const Mcnb& policy) {
   const std::span<const float> theta = policy.meta_learner().parameters();
   std::vector<float> all(theta.begin(), theta.end());

@@ -11,7 +11,7 @@
 
 namespace mcnb::cases {
 
-// The graph as a matrix over all users, searched in full whenever something is asked.
+// The user graph as a matrix over all users. Every query searches the whole matrix.
 class PlainUserGraph {
  public:
   enum class Kind { kComplete, kRandom };
@@ -25,14 +25,14 @@ class PlainUserGraph {
   bool linked(std::size_t a, std::size_t b) const { return edges_[a][b]; }
   void cut(std::size_t a, std::size_t b) { edges_[a][b] = edges_[b][a] = false; }
 
-  // At the start, or later where the graph is random.
+  // Adds users at the start; random graphs also add later users this way.
   void add_users(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       add_user(first_links(size()));
     }
   }
 
-  // Later; `known`: the users there are that have given samples, in the order of the first.
+  // Adds users later. `known` lists the users with samples, in the order of their first sample.
   void add_newcomers(std::size_t count, const std::vector<std::size_t>& known) {
     if (kind_ == Kind::kRandom) {
       add_users(count);
@@ -81,7 +81,7 @@ class PlainUserGraph {
   std::vector<std::size_t> links_of_newcomer(const std::vector<std::size_t>& known) const {
     std::vector<std::size_t> links;
     for (std::size_t model = 0; model < size(); ++model) {
-      if (std::ranges::find(known, model) == known.end()) {  // as those who are not known
+      if (std::ranges::find(known, model) == known.end()) {  // `model` is not known
         links.push_back(model);
         for (std::size_t other = 0; other < size(); ++other) {
           if (edges_[model][other]) {
@@ -109,7 +109,7 @@ class PlainUserGraph {
     Rng rng(seed_, Stream::kUserGraph, user);
     std::size_t other = 0;
     while (chance > 0.0) {
-      // How many fail before the next one succeeds.
+      // Skips the users that fail the draw before the next success.
       if (chance < 1.0) {
         const double gap = std::log(1.0 - rng.uniform()) / std::log(1.0 - chance);
         other += static_cast<std::size_t>(std::min(gap, 1e9));

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 #include <set>
 
+#include "mcnb/base/option_codec.h"
 #include "tests/bandit/policy_cases.h"
 #include "tests/temporary_folder.h"
 
@@ -17,8 +19,11 @@ using cases::Session;
 using cases::World;
 using plain::expect_error;
 
-// Policies to hold to the contract of policy.h: every one there is, small, and its other ways.
+// Small versions of all policies, with their variants, to test against the contract of policy.h.
 std::vector<std::string> every_policy() {
+  if (const char* only = std::getenv("MCNB_TEST_POLICY")) {
+    return {only};
+  }
   std::vector<std::string> all = {
       "club:alpha_2=0.2:lambda=0.1",
       "club:alpha_2=0.3:graph=random",
@@ -64,7 +69,7 @@ std::vector<std::string> every_policy() {
 
 std::vector<World> every_world() { return {{}, {.features = 3, .blocks = true}}; }
 
-// Calls test(policy's text, world) for all of them.
+// Calls test(policy's text, world) for every policy in every world.
 template <class Test>
 void for_every_policy(Test test) {
   for (const std::string& text : every_policy()) {
@@ -134,7 +139,7 @@ TEST(Policies, HelpTellsOfAllAndTheirOptions) {
     for (const OptionHelp& option : help.options) {
       EXPECT_FALSE(option.help.empty()) << help.name << " " << option.name;
       EXPECT_FALSE(option.expected.empty()) << help.name << " " << option.name;
-      // The standard value is one that may be given.
+      // The default value of an option is a valid value.
       EXPECT_NO_THROW(parse_policy(help.name + ":" + option.name + "=" + option.standard));
     }
   }
@@ -200,7 +205,7 @@ TEST(Policies, LearnFromLateAndShuffledFeedback) {
   for_every_policy([](const std::string& text, const World& world) {
     ThreadPool threads(2);
     const auto policy = make(text, world, threads);
-    Session session(world, Arrival::kLate);  // no start data: as a service has it
+    Session session(world, Arrival::kLate);  // no start data, as in a service
     session.play(*policy, 0, 200);
     for (const double value : session.values()) {
       ASSERT_TRUE(std::isfinite(value));
@@ -224,7 +229,8 @@ TEST(Policies, LookingChangesNoChoice) {
       EXPECT_EQ(looked_at->choose(own.round), highest(scores));
       looked_at->cluster(own.round.arms[0]);
       for (const Score& score : scores) {
-        EXPECT_NEAR(score.value, score.estimate + score.meta_bonus + score.user_bonus, 1e-6);
+        EXPECT_NEAR(score.value, cases::sum_of(score), 1e-6);
+        EXPECT_EQ(cases::part_names(score), cases::part_names(scores[0]));
       }
     }
     EXPECT_EQ(disturbed.choices(), undisturbed.choices());
@@ -277,8 +283,8 @@ TEST(Policies, RefuseWhatIsWrongBeforeAnythingChanges) {
   });
 }
 
-// Rewards and features that drive networks out of the finite numbers: what they refuse, they refuse
-// before anything changes (but for a training, which is undone), and they can always be saved.
+// Rewards and features that make networks overflow. A refused call changes nothing, except that a
+// training is undone, and the policy can always be saved.
 TEST(Policies, StayFiniteWhateverTheyLearn) {
   for_every_policy([](const std::string& text, const World& world) {
     ThreadPool threads(1);
@@ -397,6 +403,45 @@ TEST(PolicyFiles, AreRefusedWhereAnythingDiffers) {
   EXPECT_NO_THROW(load_policy_file(path, spec, setup));
 }
 
+// Version 1 had another checksum of the users' features, so a load does not compare it.
+TEST(PolicyFiles, OfVersion1AreRead) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "linucb.mcnb").string();
+  ThreadPool threads(1);
+  const std::vector<float> looks{1.0F, 0.0F, 0.5F};
+  PolicySetup setup{.inputs = 2, .users = 3, .seed = 5, .threads = &threads};
+  setup.user_features = looks;
+  setup.user_feature_count = 1;
+  const PolicySpec spec = parse_policy("linucb");
+  const auto policy = make_policy(spec, setup);
+  save_policy_file(path, spec, setup, *policy);
+  OptionValues identity;
+  try {
+    load_state_file(path, {"policy", 2}, [&](StateReader& reader) {
+      identity = read_options(reader);
+      throw Error(ErrorKind::kUsage, "the rest is not needed");
+    });
+  } catch (const Error& error) {
+    ASSERT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+  }
+  ASSERT_EQ(identity.count("what users look like"), 1U);
+  identity["what users look like"] = "af63bd4c8601b7df";
+  const auto rewrite = [&](std::uint32_t version) {
+    save_state_file(path, {"policy", version}, [&](StateWriter& writer) {
+      write_options(writer, identity);
+      policy->save(writer);
+    });
+  };
+  rewrite(1);
+  EXPECT_NO_THROW(load_policy_file(path, spec, setup));
+  rewrite(2);
+  expect_error(ErrorKind::kUsage, "what users look like",
+               [&] { load_policy_file(path, spec, setup); });
+  identity["seed"] = "6";
+  rewrite(1);
+  expect_error(ErrorKind::kUsage, "seed", [&] { load_policy_file(path, spec, setup); });
+}
+
 TEST(PolicyFiles, ThatAreDamagedOrMissingAreRefused) {
   const TemporaryFolder folder;
   const std::string path = (folder / "policy.state").string();
@@ -411,6 +456,49 @@ TEST(PolicyFiles, ThatAreDamagedOrMissingAreRefused) {
   contents[contents.size() / 2] = static_cast<char>(contents[contents.size() / 2] ^ 1);
   put_file(path, contents);
   expect_error(ErrorKind::kCorrupt, path, [&] { load_policy_file(path, spec, setup); });
+}
+
+TEST(Policies, ABatchReturnsWhatItRefusedAndWhy) {
+  for_every_policy([](const std::string& text, const World& world) {
+    ThreadPool threads(1);
+    const auto policy = make(text, world, threads);
+    const auto expected = make(text, world, threads);
+    const OwnRound own = cases::draw_round(world, 0);
+    const RewardedArm good{own.round.id, own.round.arms[0], 1.0F};
+    RewardedArm unknown = good;
+    unknown.arm.user = UserId{3};
+    RewardedArm infinite = good;
+    infinite.reward = std::numeric_limits<float>::infinity();
+    const std::vector<Refusal> refused =
+        policy->learn_all(std::vector{unknown, good, good, infinite});
+    ASSERT_EQ(refused.size(), 2U);
+    EXPECT_EQ(refused[0].index, 0U);
+    EXPECT_NE(std::string(refused[0].why.what()).find("user 3 is unknown"), std::string::npos);
+    EXPECT_EQ(refused[1].index, 3U);
+    EXPECT_NE(std::string(refused[1].why.what()).find("the reward is inf"), std::string::npos);
+    expected->learn(good.round, good.arm, good.reward);
+    expected->learn(good.round, good.arm, good.reward);
+    EXPECT_TRUE(cases::saved(*policy) == cases::saved(*expected));
+  });
+}
+
+TEST(Policies, NameThePartsOfTheirScores) {
+  const World world;
+  ThreadPool threads(1);
+  const auto parts_of = [&](const std::string& text) {
+    const OwnRound own = cases::draw_round(world, 0);
+    return cases::part_names(make(text, world, threads)->scores(own.round).front());
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(parts_of("mcnb"), (Names{"meta", "user"}));
+  EXPECT_EQ(parts_of("mcnb:keep_arms=1"), (Names{"meta", "user"}));
+  for (const char* text : {"epsilon-greedy", "neuralts", "random"}) {
+    EXPECT_EQ(parts_of(text), Names{"draw"}) << text;
+  }
+  for (const char* text : {"club", "cofiba", "kernelucb", "linucb:users=each", "linucb:users=one",
+                           "locb", "neural-linear", "neuucb-ind", "neuucb-one", "sclub"}) {
+    EXPECT_EQ(parts_of(text), Names{"uncertainty"}) << text;
+  }
 }
 
 // Rewards here are below zero half of the time, so that estimates are too.
@@ -433,8 +521,7 @@ TEST(Policies, AnEstimateBelowZeroCountsAsZeroWhereItIsAskedFor) {
         for (std::size_t i = 0; i < world.arms; ++i) {
           below += expected[i].estimate < 0.0 ? 1 : 0;
           ASSERT_EQ(found[i].estimate, std::max(expected[i].estimate, 0.0));
-          ASSERT_EQ(found[i].value,
-                    found[i].estimate + expected[i].meta_bonus + expected[i].user_bonus);
+          ASSERT_EQ(found[i].value, cases::sum_of(found[i].estimate, expected[i].parts()));
         }
         const ArmIndex choice = floored->choose(own.round);
         ASSERT_EQ(index(choice), index(highest(found)));

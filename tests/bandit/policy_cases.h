@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -43,6 +44,21 @@ struct OwnRound {
 
   const Arm& arm(ArmIndex i) const { return round.arms[index(i)]; }
 };
+
+// The sum of the estimate and the parts, added in the order that a score uses.
+inline double sum_of(double estimate, std::span<const ScorePart> parts) {
+  return std::accumulate(parts.begin(), parts.end(), estimate,
+                         [](double sum, const ScorePart& part) { return sum + part.value; });
+}
+inline double sum_of(const Score& score) { return sum_of(score.estimate, score.parts()); }
+
+inline std::vector<std::string> part_names(const Score& score) {
+  std::vector<std::string> names;
+  for (const ScorePart& part : score.parts()) {
+    names.emplace_back(part.name);
+  }
+  return names;
+}
 
 inline std::vector<float> draw_unit(Rng& rng, std::size_t count) {
   std::vector<float> x = plain::draw(rng, count);
@@ -100,7 +116,7 @@ inline OwnRound draw_start(const World& world) {
 inline constexpr std::size_t kUserFeatures = 2;
 inline constexpr std::size_t kMostUsersWithFeatures = 1000;
 
-// What users look like, user by user.
+// The features of the first `users` users, one user after the other.
 inline std::span<const float> user_features(std::size_t users) {
   static const std::vector<float> all = [] {
     Rng rng(1, Stream::kTest, 3);
@@ -110,7 +126,7 @@ inline std::span<const float> user_features(std::size_t users) {
   return std::span(all).first(users * kUserFeatures);
 }
 
-// Where users are not too many, they have features.
+// The setup of a policy for the world. Users have features unless there are too many users.
 inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
   PolicySetup setup{.inputs = world.inputs(),
                     .users = world.users,
@@ -127,8 +143,8 @@ inline PolicySetup setup_of(const World& world, ThreadPool& threads) {
 // When rewards come back.
 enum class Arrival { kAtOnce, kLate };
 
-// Runs a policy through rounds [from, to) and keeps every score. Late: a reward waits for up to 20
-// others, comes in another order, and one in ten never comes.
+// Runs a policy through rounds [from, to) and records every score. Late rewards are delayed by up
+// to 20 other rewards and arrive in another order; one in ten never arrives.
 class Session {
  public:
   Session(const World& world, Arrival arrival) : world_(world), arrival_(arrival) {}
@@ -144,8 +160,10 @@ class Session {
     for (std::uint64_t id = from; id < to; ++id) {
       OwnRound own = draw_round(world_, id);
       for (const Score& score : policy.scores(own.round)) {
-        values_.insert(values_.end(),
-                       {score.value, score.estimate, score.meta_bonus, score.user_bonus});
+        values_.insert(values_.end(), {score.value, score.estimate});
+        for (const ScorePart& part : score.parts()) {
+          values_.push_back(part.value);
+        }
       }
       const ArmIndex choice = policy.choose(own.round);
       choices_.push_back(index(choice));

@@ -1,4 +1,5 @@
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ using cases::World;
 TEST(RandomPolicy, ChoosesEveryArmEquallyOften) {
   const World world{.arms = 5};
   ThreadPool threads(1);
-  const auto policy = random_policy().build({}, cases::setup_of(world, threads));
+  const auto policy = find_policy("random").build({}, cases::setup_of(world, threads));
   cases::OwnRound own = cases::draw_round(world, 0);
   std::vector<double> counts(world.arms, 0.0);
   constexpr std::uint64_t kRounds = 20'000;
@@ -32,10 +33,10 @@ TEST(RandomPolicy, DependsOnSeedAndRoundAlone) {
   const World world{.arms = 50};
   ThreadPool threads(1);
   PolicySetup setup = cases::setup_of(world, threads);
-  const auto first = random_policy().build({}, setup);
-  const auto second = random_policy().build({}, setup);
+  const auto first = find_policy("random").build({}, setup);
+  const auto second = find_policy("random").build({}, setup);
   setup.seed = 8;
-  const auto other = random_policy().build({}, setup);
+  const auto other = find_policy("random").build({}, setup);
   std::size_t same = 0;
   for (std::uint64_t id = 0; id < 100; ++id) {
     const cases::OwnRound own = cases::draw_round(world, id);
@@ -49,9 +50,9 @@ TEST(RandomPolicy, DependsOnSeedAndRoundAlone) {
 }
 
 TEST(RandomPolicy, HasNoOptions) {
-  EXPECT_TRUE(random_policy().options().empty());
+  EXPECT_TRUE(find_policy("random").options().empty());
   plain::expect_error(ErrorKind::kUsage, "option alpha: expected no options, got \"1\"", [] {
-    random_policy().resolve({{"alpha", "1"}});
+    find_policy("random").resolve({{"alpha", "1"}});
   });
 }
 

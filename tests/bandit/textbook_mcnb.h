@@ -14,12 +14,12 @@
 #include "mcnb/base/random.h"
 #include "tests/numeric/plain_network.h"
 
-// The oracle of the tests of M-CNB.
+// The oracle for the tests of M-CNB.
 namespace mcnb::textbook {
 
 using plain::PlainNetwork;
 
-// A stored (x, r), with its number in the order of arrival.
+// A stored (x, r) and its number in the order of arrival.
 struct Event {
   std::uint64_t number = 0;
   plain::OwnFeatures x;
@@ -27,12 +27,12 @@ struct Event {
 };
 
 // M-CNB as the paper writes it down: an explicit vector of parameters, in double precision, for
-// the meta-learner and for every user; whole gradients; adapted networks that are really made;
-// histories that are plain lists. With the fast one it shares the addresses of its random draws,
-// and nothing else.
+// the meta-learner and for every user; whole gradients; adapted networks that are really computed;
+// histories that are plain lists. It shares the addresses of its random draws with the fast
+// implementation, and nothing else.
 //
-// Gradients jump where a hidden unit switches on. The textbook says how near it came to that (its
-// margin, see PlainNetwork): below about 1e-5 single precision may take the other side.
+// Gradients jump when a hidden unit switches on. The textbook reports how near it came to that (its
+// margin, see PlainNetwork): below about 1e-5 single precision may land on the other side.
 class TextbookMcnb {
  public:
   using Members = std::vector<std::size_t>;  // ascending
@@ -42,8 +42,8 @@ class TextbookMcnb {
                std::uint64_t seed)
       : options_(options),
         seed_(seed),
-        start_(shape_of(options, inputs),
-               random_network(shape_of(options, inputs), options.initialisation, seed)),
+        start_(options.network.shape(inputs),
+               random_network(options.network.shape(inputs), options.network.initialisation, seed)),
         theta_(start_) {
     add_users(users);
   }
@@ -63,7 +63,7 @@ class TextbookMcnb {
   std::size_t user_count() const { return users_.size(); }
   double gap() const { return options_.gamma * (options_.nu - 1.0) / options_.nu; }
 
-  // |f(x; theta^v) - f(x; theta^u)| of every user v, u that of the arm.
+  // |f(x; theta^v) - f(x; theta^u)| for every user v, where u is the user of the arm.
   std::vector<double> differences(const Arm& arm) const {
     const double own = users_[index(arm.user)].learner.value(arm.features);
     std::vector<double> all;
@@ -73,16 +73,16 @@ class TextbookMcnb {
     return all;
   }
 
-  // Theta after SGD_Meta for these members. Lowers `margin`, where given.
+  // Theta after SGD_Meta for these members. Lowers `margin`, if given, to the smallest margin met.
   PlainNetwork adapted(RoundId round, const Arm& arm, const Members& members,
                        double* margin = nullptr) const {
     PlainNetwork theta = theta_;
     for (std::uint64_t step = 0; step < options_.meta_steps; ++step) {
-      const auto place = static_cast<std::uint32_t>(step << 16 | index(arm.index));
-      const Members taking_part = participants(round, place, members);
+      const auto step_and_arm = static_cast<std::uint32_t>(step << 16 | index(arm.index));
+      const Members taking_part = participants(round, step_and_arm, members);
       std::vector<double> gradient(theta.parameters().size(), 0.0);
       for (const std::size_t v : taking_part) {
-        const std::vector<Event> drawn = draws_of(round, place, v);
+        const std::vector<Event> drawn = draws_of(round, step_and_arm, v);
         const double weight = 1.0 / static_cast<double>(taking_part.size() * drawn.size());
         for (const Event& event : drawn) {
           note(theta, event.x.view(), margin);
@@ -108,19 +108,15 @@ class TextbookMcnb {
     const double moved =
         plain::distance(theta.gradient(arm.features), start_.gradient(arm.features));
     const double mu = static_cast<double>(std::max<std::uint64_t>(trained(arm.user), 1));
-    Score score;
-    score.estimate = theta.value(arm.features);
-    score.meta_bonus =
-        options_.exploration * moved / std::pow(static_cast<double>(options_.width), 0.25);
-    score.user_bonus =
+    const double meta =
+        options_.exploration * moved / std::pow(static_cast<double>(options_.network.width), 0.25);
+    const double user =
         options_.exploration * (std::sqrt((options_.s + 1.0) / (2.0 * mu)) +
                                 std::sqrt(2.0 * std::log(1.0 / options_.delta) / mu));
-    score.value = score.estimate + score.meta_bonus + score.user_bonus;
-    score.cluster_size = members.size();
-    return score;
+    return Score(theta.value(arm.features), {{"meta", meta}, {"user", user}}, members.size());
   }
 
-  // `arrange` puts the stored events into the order of their places, for the training of Theta.
+  // `arrange` puts the stored events into the order of their slots, for the training of Theta.
   // Returns the smallest margin.
   double learn(RoundId round, const Arm& arm, float reward, const Members& members,
                const Arrange& arrange) {
@@ -140,9 +136,9 @@ class TextbookMcnb {
     }
     served.has_own_datum = true;
     ++feedbacks_;
-    const std::uint64_t every = feedbacks_ <= options_.train_often_until
-                                    ? options_.train_every
-                                    : options_.train_every_later;
+    const std::uint64_t every = feedbacks_ <= options_.replay.train_often_until
+                                    ? options_.replay.train_every
+                                    : options_.replay.train_every_later;
     if (!online && feedbacks_ % every == 0) {
       train(served.learner, served.history, options_.user_steps, 0);
       std::vector<Event> events = stored_events();
@@ -152,7 +148,7 @@ class TextbookMcnb {
     return margin_;
   }
 
-  // Goes on from single-precision parameters, where the two came to be on different sides.
+  // Takes over the single-precision parameters after the two landed on different sides of a jump.
   void follow(const Mcnb& fast) {
     const std::span<const float> theta = fast.meta_learner().parameters();
     theta_.parameters().assign(theta.begin(), theta.end());
@@ -171,7 +167,7 @@ class TextbookMcnb {
   std::uint64_t trained(UserId user) const { return users_[index(user)].trained; }
   std::uint64_t trainings() const { return trainings_; }
 
-  // Every event that a history holds, once.
+  // Every event that some history holds, listed once.
   std::vector<Event> stored_events() const {
     std::map<std::uint64_t, Event> held;
     for (const User& user : users_) {
@@ -193,14 +189,9 @@ class TextbookMcnb {
     PlainNetwork learner;
     std::vector<Event> history;
     std::uint64_t trained = 0;  // mu
-    std::uint64_t joined = 0;   // events that ever came to the history
+    std::uint64_t joined = 0;   // events that were ever added to the history
     bool has_own_datum = false;
   };
-
-  static NetworkShape shape_of(const McnbOptions& options, std::uint32_t inputs) {
-    return {inputs, static_cast<std::uint32_t>(options.width),
-            static_cast<std::uint32_t>(options.depth), options.biases};
-  }
 
   static void note(const PlainNetwork& network, const Features& x, double* margin) {
     if (margin != nullptr) {
@@ -224,14 +215,14 @@ class TextbookMcnb {
       user.history.push_back(event);
       return;
     }
-    const std::uint64_t place =
+    const std::uint64_t position =
         Rng(seed_, Stream::kReservoir, before, static_cast<std::uint32_t>(v)).below(before + 1);
-    if (place < options_.history_limit) {
-      user.history[static_cast<std::size_t>(place)] = event;
+    if (position < options_.history_limit) {
+      user.history[static_cast<std::size_t>(position)] = event;
     }
   }
 
-  Members participants(RoundId round, std::uint32_t place, const Members& members) const {
+  Members participants(RoundId round, std::uint32_t step_and_arm, const Members& members) const {
     Members with_history;
     for (const std::size_t v : members) {
       if (!users_[v].history.empty()) {
@@ -243,7 +234,7 @@ class TextbookMcnb {
     }
     Members few;
     for (const std::uint64_t i :
-         Rng(seed_, Stream::kMetaMembers, index(round), place)
+         Rng(seed_, Stream::kMetaMembers, index(round), step_and_arm)
              .sample_without_replacement(with_history.size(),
                                          static_cast<std::size_t>(options_.meta_samples))) {
       few.push_back(with_history[static_cast<std::size_t>(i)]);
@@ -251,12 +242,12 @@ class TextbookMcnb {
     return few;
   }
 
-  std::vector<Event> draws_of(RoundId round, std::uint32_t place, std::size_t v) const {
+  std::vector<Event> draws_of(RoundId round, std::uint32_t step_and_arm, std::size_t v) const {
     const std::vector<Event>& history = users_[v].history;
     if (options_.meta_draw == MetaDraw::kAll) {
       return history;
     }
-    Rng rng = RngFamily(Rng(seed_, Stream::kMetaDraw, index(round), place)).member(v);
+    Rng rng = RngFamily(Rng(seed_, Stream::kMetaDraw, index(round), step_and_arm)).member(v);
     return {history[static_cast<std::size_t>(rng.below(history.size()))]};
   }
 
@@ -265,7 +256,7 @@ class TextbookMcnb {
              std::uint32_t which) {
     ++trainings_;
     Rng rng(seed_, Stream::kTrainingOrder, feedbacks_, which);
-    plain::PlainAdam adam(network, options_.learning_rate);
+    plain::PlainAdam adam(network, options_.replay.learning_rate);
     std::vector<std::size_t> order(events.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     double loss = 0.0;
@@ -277,12 +268,13 @@ class TextbookMcnb {
       const double error = network.value(event.x.view()) - event.reward;
       loss += 0.5 * error * error;
       note(network, event.x.view(), &margin_);
-      if (options_.optimiser == Optimiser::kAdam) {
+      if (options_.replay.optimiser == Optimiser::kAdam) {
         adam.step(network, event.x.view(), event.reward);
       } else {
-        network.sgd_step(event.x.view(), event.reward, options_.learning_rate);
+        network.sgd_step(event.x.view(), event.reward, options_.replay.learning_rate);
       }
-      if (i + 1 == order.size() && loss / static_cast<double>(order.size()) <= options_.stop_loss) {
+      if (i + 1 == order.size() &&
+          loss / static_cast<double>(order.size()) <= options_.replay.stop_loss) {
         return;
       }
     }
@@ -296,7 +288,7 @@ class TextbookMcnb {
   std::uint64_t events_ = 0;
   std::uint64_t feedbacks_ = 0;
   std::uint64_t trainings_ = 0;
-  double margin_ = 1.0;  // of the last call that changed something
+  double margin_ = 1.0;  // margin of the last call that changed something
 };
 
 }  // namespace mcnb::textbook

@@ -11,14 +11,14 @@
 #include "tests/bandit/policy_cases.h"
 #include "tests/sanitizers.h"
 
-// Neural policies as a textbook has them: whole vectors, the whole of Z, inverted for every sample,
-// one loop per index in training, all in double precision.
+// Neural policies in textbook form: whole vectors, the full matrix Z inverted for every sample, and
+// training with one loop per index, all in double precision.
 namespace mcnb::textbook {
 
 // Networks are computed in single precision by the policies, here and in all of their trainings.
 inline constexpr double kTolerance = 1e-4;
 
-// What a case runs with, and the options that say so to a policy.
+// The settings of a test case, and the policy options that express them.
 struct NeuralCase {
   cases::World world{.features = 4};
   std::uint32_t width = 6;
@@ -26,7 +26,7 @@ struct NeuralCase {
   bool biases = false;
   bool diagonal = false;
   bool online = false;
-  OptionValues more;  // of one policy alone
+  OptionValues more;  // options that only one policy has
 
   static constexpr double kAlpha = 0.2;
   static constexpr double kLambda = 0.5;
@@ -41,7 +41,7 @@ struct NeuralCase {
     return !online && rewards % (rewards <= 200 ? 10 : 50) == 0;
   }
 
-  // Of the network and its training.
+  // Returns the options of the network and its training.
   OptionValues neural_options() const {
     OptionValues options = {{"width", std::to_string(width)},
                             {"depth", std::to_string(depth)},
@@ -57,7 +57,7 @@ struct NeuralCase {
     return options;
   }
 
-  // And of the confidence matrix.
+  // Returns the neural options and those of the confidence matrix.
   OptionValues options() const {
     OptionValues options = neural_options();
     options["matrix"] = diagonal ? "diagonal" : "full";
@@ -98,8 +98,8 @@ class Network {
     }
   }
 
-  // At most so many steps of a fresh Adam over the samples, in a random order; an epoch with a
-  // small loss is the last.
+  // Takes at most this many steps of a fresh Adam over the samples, in a random order. Stops after
+  // an epoch with a small loss.
   void train(std::uint64_t steps, Rng rng) {
     plain::PlainAdam adam(network_, NeuralCase::kLearningRate);
     std::vector<std::size_t> order(history_.size());
@@ -127,7 +127,7 @@ class Network {
   std::vector<float> rewards_;
 };
 
-// A network and Z.
+// A network and its confidence matrix Z.
 class UncertainNetwork {
  public:
   UncertainNetwork(const NeuralCase& what, std::uint32_t inputs, std::uint64_t seed)
@@ -163,7 +163,7 @@ class UncertainNetwork {
   Network network;
 };
 
-// Plays rounds with a policy, and holds every score and choice against a textbook, which has
+// Plays rounds with a policy and compares every score and choice with a textbook. A textbook has
 // start(user, sample), score(round id, arm) and learn(arm, reward).
 template <class Textbook>
 void expect_matches(Policy& policy, Textbook& textbook, const cases::World& world,
@@ -182,7 +182,7 @@ void expect_matches(Policy& policy, Textbook& textbook, const cases::World& worl
       expected.push_back(textbook.score(own.round.id, arm));
       const Score& score = scores[index(arm.index)];
       ASSERT_NEAR(score.value, expected.back(), kTolerance) << "round " << id;
-      ASSERT_NEAR(score.value, score.estimate + score.meta_bonus + score.user_bonus, 1e-12);
+      ASSERT_NEAR(score.value, cases::sum_of(score), 1e-12);
     }
     const ArmIndex choice = policy.choose(own.round);
     ASSERT_GE(expected[index(choice)], std::ranges::max(expected) - 2.0 * kTolerance)

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <exception>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -22,7 +23,7 @@ TEST(Check, AClaimThatHoldsChangesNothing) {
 }
 
 TEST(CheckDeathTest, ABrokenClaimAbortsAndNamesThePlace) {
-  // The path is the one from the repository root, whatever folder it was built in.
+  // The path starts at the repository root, whatever the build folder is.
   const std::string place = " tests/base/check_test.cpp:" + std::to_string(__LINE__ + 1);
   EXPECT_EXIT(check(false, "water is dry"), testing::KilledBySignal(SIGABRT),
               "mcnb: a bug:" + place + ": this should hold: water is dry");
@@ -46,6 +47,29 @@ TEST(Error, KeepsItsKindAndMessage) {
     EXPECT_EQ(copy.kind(), kind);
     EXPECT_STREQ(copy.what(), "ratings.csv:17: expected 3 columns, found 2");
   }
+}
+
+TEST(Error, WithinAContextKeepsItsKind) {
+  const Error inner(ErrorKind::kUsage, "option alpha: expected a number");
+  const Error outer = inner.within("policy club").within("plan.toml: line 3");
+  EXPECT_EQ(outer.kind(), ErrorKind::kUsage);
+  EXPECT_STREQ(outer.what(), "plan.toml: line 3: policy club: option alpha: expected a number");
+}
+
+TEST(Within, ReturnsWhatTheActionReturns) {
+  const int answer = 42;
+  EXPECT_EQ(&within("nowhere", [&]() -> const int& { return answer; }), &answer);
+}
+
+TEST(Within, AddsItsContextToErrorsAndLeavesOthersAlone) {
+  try {
+    within("policy club", [] { throw Error(ErrorKind::kLimit, "too many users"); });
+    ADD_FAILURE() << "the error was swallowed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kLimit);
+    EXPECT_STREQ(error.what(), "policy club: too many users");
+  }
+  EXPECT_THROW(within("policy club", [] { throw std::bad_alloc(); }), std::bad_alloc);
 }
 
 TEST(Error, IsCaughtAsAStandardException) {

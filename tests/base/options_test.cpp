@@ -193,7 +193,7 @@ TEST(Options, OfAStructInsideHaveTheStandardsOfTheWhole) {
   ASSERT_EQ(help.size(), 5U);
   EXPECT_EQ(help[0].name, "height");
   EXPECT_EQ(help[2].name, "layers");
-  EXPECT_EQ(help[2].standard, "3");  // where a wall says so, not the paint
+  EXPECT_EQ(help[2].standard, "3");  // the default of a wall, not that of its paint
 }
 
 }  // namespace

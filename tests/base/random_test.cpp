@@ -26,7 +26,7 @@ double chi_square_limit(std::size_t cells) {
   return freedom + 5.0 * std::sqrt(2.0 * freedom);
 }
 
-// Expects equally likely cells.
+// Expects all cells to be equally likely.
 void expect_uniform(const std::vector<std::uint64_t>& counts) {
   const auto total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   const double expected = static_cast<double>(total) / static_cast<double>(counts.size());
@@ -170,7 +170,7 @@ TEST(Rng, UniformDrawsLieOnTheGridOfMultiplesOfTwoToMinus53) {
     ++last_bits[static_cast<std::uint64_t>(steps) % 8];
   }
   expect_uniform(counts);
-  expect_uniform(last_bits);  // the grid is no coarser
+  expect_uniform(last_bits);  // the lowest bits are random too
 }
 
 TEST(Rng, UniformDrawsHaveTheRightMoments) {
@@ -222,7 +222,7 @@ std::vector<double> probabilities_to_try() {
   for (int exponent = -2; exponent >= -53; --exponent) {
     tried.push_back(1.0 - std::ldexp(1.0, exponent));
   }
-  // Where one approximation hands over to the next.
+  // The points where one approximation takes over from another.
   for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)}) {
     tried.push_back(edge);
     tried.push_back(std::nextafter(edge, 0.0));

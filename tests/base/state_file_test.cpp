@@ -1,15 +1,11 @@
 #include "mcnb/base/state_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <span>
@@ -21,101 +17,27 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
-#include "tests/temporary_folder.h"
+#include "tests/base/state_file_cases.h"
 
 namespace mcnb::state_file_test {
 namespace {
 
-constexpr std::size_t kFrameBytes = std::size_t{1} << 20;
-const StateHeader kHeader{"test-state", 3};
+using namespace state_file_cases;
 
-using Write = std::function<void(StateWriter&)>;
-using Read = std::function<void(StateReader&)>;
+struct Counts {
+  std::uint32_t users = 0;
+  float reward = 0.0F;
+  std::uint64_t rounds = 0;
 
-std::string state_of(const Write& write, const StateHeader& header = kHeader) {
-  std::ostringstream out(std::ios::binary);
-  StateWriter writer(out, "memory", header);
-  write(writer);
-  writer.finish();
-  return out.str();
-}
-
-void read_state(const std::string& bytes, const Read& read, const StateHeader& newest = kHeader) {
-  std::istringstream in(bytes, std::ios::binary);
-  StateReader reader(in, "memory", newest);
-  read(reader);
-  reader.finish();
-}
-
-// Something small of every sort, and a reader that demands all of it.
-struct Small {
-  std::uint32_t number = 0;
-  std::vector<double> values;
-  std::string text;
-
-  bool operator==(const Small&) const = default;
+  using Stored = StoredInOrder<&Counts::users, &Counts::reward, &Counts::rounds>;
 };
-const Small kSmall{0xfeedbeef, {0.0, -1.5, 1e300}, "a name"};
-
-void write_small(StateWriter& writer) {
-  writer.write(kSmall.number);
-  writer.write_all(kSmall.values);
-  writer.write_string(kSmall.text);
-}
-
-Small read_small(StateReader& reader) {
-  Small small;
-  small.number = reader.read<std::uint32_t>();
-  small.values = reader.read_all<double>(100);
-  small.text = reader.read_string(100);
-  return small;
-}
-
-// Nothing must be believed: no value may be handed over that differs from what was written.
-void read_small_or_throw(StateReader& reader) {
-  const Small small = read_small(reader);
-  EXPECT_TRUE(small == kSmall) << "damaged data reached the reader";
-}
-
-// Expects an Error of this kind whose message names the file and holds `part`.
-template <class Action>
-void expect_error(ErrorKind kind, const std::string& name, const std::string& part,
-                  Action&& action) {
-  try {
-    action();
-    ADD_FAILURE() << "accepted; expected an error of " << name << ": " << part;
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.kind(), kind) << message;
-    EXPECT_TRUE(message.starts_with(name + ":")) << message;
-    EXPECT_NE(message.find(part), std::string::npos) << message;
-  }
-}
-
-void expect_corrupt(const std::string& bytes, const std::string& part = "",
-                    const Read& read = read_small_or_throw) {
-  expect_error(ErrorKind::kCorrupt, "memory", part, [&] { read_state(bytes, read); });
-}
-
-// A frame as the format defines it, to make states that are wrong although no checksum is.
-template <class Number>
-std::string bytes_of(Number number) {
-  std::string bytes(sizeof number, '\0');
-  std::memcpy(bytes.data(), &number, sizeof number);
-  return bytes;
-}
-
-std::string frame(const std::string& payload, std::uint64_t number) {
-  return bytes_of<std::uint64_t>(payload.size()) +
-         bytes_of<std::uint64_t>(XXH3_64bits_withSeed(payload.data(), payload.size(), number + 1)) +
-         payload;
-}
-
-std::string header_bytes(const StateHeader& header) {
-  return bytes_of<std::uint64_t>(header.kind.size()) + header.kind + bytes_of(header.version);
-}
-
-const std::string kMagic = "MCNBsta1";
+struct Unlisted {
+  std::uint32_t users = 0;
+};
+static_assert(Plain<double> && Plain<ErrorKind> && Plain<Counts>);
+static_assert(!Plain<Unlisted> && !Plain<const char*> && !Plain<std::string>);
+static_assert(!StoredInOrder<&Counts::reward, &Counts::users, &Counts::rounds>::describes<Counts>(),
+              "the order of the members counts");
 
 TEST(StateFile, TheBytesAreThoseOfTheFormat) {
   const std::string payload =
@@ -127,7 +49,7 @@ TEST(StateFile, TheBytesAreThoseOfTheFormat) {
             kMagic + frame(payload, 0) + frame("", 1));
 }
 
-// Copied from a file of the first version: a reader of today must still read it.
+// A copy of a file of the first version, which today's reader must still accept.
 TEST(StateFile, AStateOfTheFirstVersionIsStillRead) {
   static constexpr unsigned char kSaved[] = {
       0x4d, 0x43, 0x4e, 0x42, 0x73, 0x74, 0x61, 0x31, 0x48, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -145,10 +67,6 @@ TEST(StateFile, AStateOfTheFirstVersionIsStillRead) {
 
 TEST(StateFile, ScalarsComeBackBitForBit) {
   enum class Colour : std::uint8_t { kRed = 200 };
-  struct Pair {
-    float a;
-    std::uint32_t b;
-  };
   const double nan = std::nan("77");
   const std::string bytes = state_of([&](StateWriter& writer) {
     writer.write(true);
@@ -158,7 +76,7 @@ TEST(StateFile, ScalarsComeBackBitForBit) {
     writer.write(std::numeric_limits<double>::denorm_min());
     writer.write(nan);
     writer.write(Colour::kRed);
-    writer.write(Pair{0.1F, 9});
+    writer.write(Counts{.users = 9, .reward = 0.1F, .rounds = 5});
   });
   read_state(bytes, [&](StateReader& reader) {
     EXPECT_EQ(reader.read<bool>(), true);
@@ -168,9 +86,10 @@ TEST(StateFile, ScalarsComeBackBitForBit) {
     EXPECT_EQ(reader.read<double>(), std::numeric_limits<double>::denorm_min());
     EXPECT_EQ(bytes_of(reader.read<double>()), bytes_of(nan));
     EXPECT_EQ(reader.read<Colour>(), Colour::kRed);
-    const Pair pair = reader.read<Pair>();
-    EXPECT_EQ(pair.a, 0.1F);
-    EXPECT_EQ(pair.b, 9U);
+    const Counts counts = reader.read<Counts>();
+    EXPECT_EQ(counts.users, 9U);
+    EXPECT_EQ(counts.reward, 0.1F);
+    EXPECT_EQ(counts.rounds, 5U);
     EXPECT_EQ(reader.name(), "memory");
     EXPECT_EQ(reader.version(), 3U);
   });
@@ -222,11 +141,11 @@ TEST(StateFile, AFrameMayEndExactlyWhereTheStateDoes) {
       reader.read_bytes(found.data(), found.size());
       EXPECT_TRUE(found == data) << size;
     });
-    expect_corrupt(bytes, "the state ends where more was expected", [&](StateReader& reader) {
+    expect_corrupt(bytes, "the state ends too early", [&](StateReader& reader) {
       std::string found(size + 1, '\0');
       reader.read_bytes(found.data(), found.size());
     });
-    expect_corrupt(bytes, "more follows where the state should end", [&](StateReader& reader) {
+    expect_corrupt(bytes, "more data follows the expected end", [&](StateReader& reader) {
       std::string found(size - 1, '\0');
       reader.read_bytes(found.data(), found.size());
     });
@@ -306,7 +225,7 @@ TEST(StateFile, GarbageIsRefused) {
 TEST(StateFile, ValuesThatNoWriterWritesAreRefusedAlthoughTheirChecksumsMatch) {
   const std::string end = frame("", 1);
   const auto first = [](const std::string& payload) { return kMagic + frame(payload, 0); };
-  expect_corrupt(first(""), "the state ends where more was expected");
+  expect_corrupt(first(""), "the state ends too early");
   expect_corrupt(first(header_bytes({std::string(65, 'k'), 1})) + end, "longer than it can be");
   expect_corrupt(first(header_bytes({kHeader.kind, 0})) + end, "version 0");
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -336,14 +255,14 @@ TEST(StateFile, OlderVersionsAreReadAndNewerOnesRefused) {
 }
 
 TEST(StateFile, ReadingMoreThanWasWrittenIsRefused) {
-  expect_corrupt(state_of(write_small), "ends where more was expected", [](StateReader& reader) {
+  expect_corrupt(state_of(write_small), "ends too early", [](StateReader& reader) {
     read_small_or_throw(reader);
     reader.read<char>();
   });
 }
 
 TEST(StateFile, ReadingLessThanWasWrittenIsRefused) {
-  expect_corrupt(state_of(write_small), "more follows where the state should end",
+  expect_corrupt(state_of(write_small), "more data follows the expected end",
                  [](StateReader& reader) { reader.read<std::uint32_t>(); });
 }
 
@@ -362,7 +281,7 @@ TEST(StateFile, AListThatClaimsToBeHugeTakesNoMemoryBeforeItsDataArrives) {
     writer.write(claimed);
     writer.write(1.0);
   });
-  expect_corrupt(bytes, "ends where more was expected",
+  expect_corrupt(bytes, "ends too early",
                  [&](StateReader& reader) { reader.read_all<double>(claimed); });
 }
 
@@ -376,8 +295,8 @@ TEST(StateFileDeathTest, AKindWithALongNameIsABug) {
               "kind is short");
 }
 
-// Takes so many bytes, like a disk that is full after them. It says so at once, or, if the system
-// keeps the bytes back first, when flushed.
+// A stream that accepts only so many bytes, like a full disk. It fails at once or, if the system
+// buffers the bytes first, when flushed.
 class FullDisk : public std::streambuf {
  public:
   FullDisk(std::size_t room, bool says_so_at_once) : room_(room), at_once_(says_so_at_once) {}
@@ -432,123 +351,6 @@ TEST(StateFile, AnUnfinishedStateReadsAsTruncated) {
   expect_corrupt(out.str(), "truncated", [](StateReader& reader) {
     std::string data(2 * kFrameBytes, '\0');
     reader.read_bytes(data.data(), data.size());
-  });
-}
-
-class StateFileOnDisk : public testing::Test {
- protected:
-  void expect_load_error(ErrorKind kind, const std::string& part) const {
-    expect_error(kind, path_.string(), part,
-                 [&] { load_state_file(path_, kHeader, read_small_or_throw); });
-  }
-  void expect_only_the_small_state() const {
-    EXPECT_EQ(folder_.names(), std::vector<std::string>{"a.state"});
-    load_state_file(path_, kHeader, read_small_or_throw);
-  }
-
-  TemporaryFolder folder_;
-  std::filesystem::path path_ = folder_ / "a.state";
-};
-
-TEST_F(StateFileOnDisk, HoldsWhatAStreamWouldAndComesBack) {
-  save_state_file(path_, kHeader, write_small);
-  EXPECT_EQ(file_contents(path_), state_of(write_small));
-  expect_only_the_small_state();
-}
-
-TEST_F(StateFileOnDisk, ANewStateTakesThePlaceOfTheOldOne) {
-  save_state_file(path_, {"old", 9}, [](StateWriter& writer) {
-    writer.write_string("which is longer than the new one, so that some of it might remain");
-  });
-  save_state_file(path_, kHeader, write_small);
-  expect_only_the_small_state();
-}
-
-TEST_F(StateFileOnDisk, AWriterThatThrowsLeavesTheOldState) {
-  save_state_file(path_, kHeader, write_small);
-  const auto throw_late = [](StateWriter& writer) {
-    writer.write_all(std::vector<char>(2 * kFrameBytes));
-    throw std::logic_error("changed its mind");
-  };
-  EXPECT_THROW(save_state_file(path_, kHeader, throw_late), std::logic_error);
-  expect_only_the_small_state();
-  std::filesystem::remove(path_);
-  EXPECT_THROW(save_state_file(path_, kHeader, throw_late), std::logic_error);
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{});
-}
-
-// In a process whose files may not grow beyond 100 kB; the process ends with 0 if that is reported.
-[[noreturn]] void save_beyond_the_limit(const std::filesystem::path& path) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{100'000, 100'000};
-  if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) {
-    std::_Exit(3);
-  }
-  try {
-    save_state_file(path, kHeader,
-                    [](StateWriter& writer) { writer.write_all(std::vector<char>(200'000)); });
-  } catch (const Error& error) {
-    std::_Exit(error.kind() == ErrorKind::kSystem ? 0 : 1);
-  }
-  std::_Exit(2);
-}
-
-using StateFileOnDiskDeathTest = StateFileOnDisk;
-
-TEST_F(StateFileOnDiskDeathTest, ADiskThatFillsUpLeavesTheOldState) {
-  save_state_file(path_, kHeader, write_small);
-  EXPECT_EXIT(save_beyond_the_limit(path_), testing::ExitedWithCode(0), "");
-  expect_only_the_small_state();
-}
-
-TEST_F(StateFileOnDisk, AMissingFolderIsNamed) {
-  path_ = folder_ / "missing" / "a.state";
-  expect_error(ErrorKind::kSystem, path_.string(), "No such file or directory",
-               [&] { save_state_file(path_, kHeader, write_small); });
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{});
-}
-
-TEST_F(StateFileOnDisk, AFolderIsNotOverwritten) {
-  std::filesystem::create_directory(path_);
-  expect_error(ErrorKind::kSystem, path_.string(), "directory",
-               [&] { save_state_file(path_, kHeader, write_small); });
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"a.state"});
-  EXPECT_TRUE(std::filesystem::is_directory(path_));
-}
-
-TEST_F(StateFileOnDisk, AFileNameWithoutAFolderMeansThisOne) {
-  const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_.path());
-  EXPECT_NO_THROW(save_state_file("a.state", kHeader, write_small));
-  std::filesystem::current_path(before);
-  expect_only_the_small_state();
-}
-
-TEST_F(StateFileOnDisk, AMissingFileIsTheSystemsErrorNotDamage) {
-  expect_load_error(ErrorKind::kSystem, "No such file or directory");
-}
-
-TEST_F(StateFileOnDisk, AFileThatCannotBeReadIsTheSystemsErrorNotDamage) {
-  std::filesystem::create_directory(path_);
-  expect_load_error(ErrorKind::kSystem, "cannot read");
-}
-
-TEST_F(StateFileOnDisk, DamageNamesTheFile) {
-  put_file(path_, "");
-  expect_load_error(ErrorKind::kCorrupt, "not a saved mcnb state");
-  put_file(path_, "user,item,rating\n1,2,3\n");
-  expect_load_error(ErrorKind::kCorrupt, "not a saved mcnb state");
-  const std::string good = state_of(write_small);
-  put_file(path_, good.substr(0, good.size() - 1));
-  expect_load_error(ErrorKind::kCorrupt, "truncated");
-  put_file(path_, good + "x");
-  expect_load_error(ErrorKind::kCorrupt, "more bytes follow");
-}
-
-TEST_F(StateFileOnDisk, AReaderThatStopsEarlyIsRefused) {
-  save_state_file(path_, kHeader, write_small);
-  expect_error(ErrorKind::kCorrupt, path_.string(), "more follows", [&] {
-    load_state_file(path_, kHeader, [](StateReader& reader) { reader.read<std::uint32_t>(); });
   });
 }
 

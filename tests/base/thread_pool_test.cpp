@@ -34,12 +34,12 @@ struct Range {
   auto operator<=>(const Range&) const = default;
 };
 
-// Threads that wait until all of them are there.
+// Lets threads wait until all of them have arrived.
 class Meeting {
  public:
   explicit Meeting(std::size_t size) : size_(size) {}
 
-  // False if the others fail to come: the deadline only turns a hang into a failure.
+  // Returns false if the others do not arrive. The deadline only turns a hang into a failure.
   bool wait_for_all() {
     std::unique_lock lock(mutex_);
     ++present_;
@@ -66,7 +66,7 @@ TEST_P(ThreadPoolOf, CoversEachIndexExactlyOnce) {
   for (const std::size_t count : {1, 2, 3, 7, 8, 9, 63, 64, 65, 1000}) {
     for (const std::size_t grain : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{8},
                                     std::size_t{64}, std::size_t{999}, std::size_t{1000}, kMost}) {
-      // Plain numbers: the thread sanitizer sees an index that two threads run.
+      // Not atomic, so that the thread sanitizer sees an index that two threads run.
       std::vector<int> calls(count);
       std::mutex mutex;
       std::vector<Range> ranges;
@@ -261,7 +261,7 @@ TEST_P(ThreadPoolOf, ShortLoopsFollowEachOther) {
   std::vector<std::size_t> calls(16);
   for (std::size_t loop = 0; loop < 500; ++loop) {
     pool_.parallel_for(calls.size(), 1, [&](std::size_t begin, std::size_t) { ++calls[begin]; });
-    // Visible here as soon as the call is over, whichever thread did it.
+    // The results are visible here as soon as the call returns, whichever thread wrote them.
     ASSERT_EQ(calls, std::vector<std::size_t>(calls.size(), loop + 1));
   }
 }
@@ -352,7 +352,7 @@ TEST(ThreadPoolDeathTest, AGrainOfZeroIsABug) {
               testing::KilledBySignal(SIGABRT), "positive grain");
 }
 
-// Leaves this process room for a few stacks only; then asks for more threads than that.
+// Limits this process to a few thread stacks, then asks for more threads.
 [[noreturn]] void ask_for_more_threads_than_fit() {
   const rlimit room{256U << 20U, 256U << 20U};
   if (::setrlimit(RLIMIT_AS, &room) != 0) {

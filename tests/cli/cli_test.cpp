@@ -25,7 +25,7 @@ ProgramOutcome run_mcnb(std::vector<std::string> arguments, const char* simd = n
   return run_program(std::move(arguments), {simd == nullptr ? variable : variable + "=" + simd});
 }
 
-// The fewest and smallest networks, timed for as short as can be.
+// Arguments for the smallest possible benchmark of networks, with the shortest possible time.
 std::vector<std::string> tiny_bench(const std::string& folder) {
   return {"bench",     "networks",  "--users",  "2",    "--features", "3",
           "--width",   "4",         "--arms",   "2",    "--threads",  "1",

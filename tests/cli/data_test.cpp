@@ -71,8 +71,8 @@ TEST(Data, ACheckComparesWithThePublishedNumbers) {
   expect_parts(part.output, {"3536", "145600", "a part: 2.4 %"});
 }
 
-// What the environment of a data set must say of itself, and how much regret 400 rounds of random
-// play have: (1 - 1 / arms) of them, give or take five deviations.
+// The description that a data set's environment must give. Random play has a regret of (1 - 1 /
+// arms) per round over 400 rounds, within five standard deviations.
 struct Played {
   std::string name;
   std::vector<std::string> description;
@@ -111,8 +111,8 @@ void expect_played(const Played& set, const std::string& data, const TemporaryFo
   EXPECT_NEAR(regret, share * kRounds, 5.0 * std::sqrt(kRounds * share * (1.0 - share)));
 }
 
-// Every data set that is here, from its files to a table. The counts are those of the public files,
-// or of the parts that are here.
+// Plays every data set that is installed, from its files to a table. The counts are those of the
+// public files, or of the parts that are installed.
 TEST(Data, EveryDataSetIsPlayed) {
   MCNB_NEED_REAL_DATA(data);
   const TemporaryFolder folder;
@@ -134,13 +134,13 @@ TEST(Data, EveryDataSetIsPlayed) {
     const std::set<std::string> large{"cifar10",  "fashion-mnist", "mnist", "mnist+notmnist",
                                       "notmnist", "movielens",     "yelp"};
     if (kSanitized && large.contains(set.name)) {
-      continue;  // the readers' own tests are under the sanitizers too
+      continue;  // the tests of the readers run under the sanitizers too
     }
     expect_played(set, data.string(), folder);
   }
 }
 
-// Its file is nowhere near: rows of its shape.
+// The real file is not available, so the test makes rows of the same shape.
 TEST(Data, TheTelescopeIsPlayed) {
   const TemporaryFolder folder;
   std::string rows;
@@ -193,7 +193,7 @@ TEST(Data, PreparedRatingsAreKeptAndAChangedSourceIsNoticed) {
   expect_parts(samples.output, {"nothing is kept"});
 }
 
-// Finished runs are not kept where the data has changed, not even below a folder.
+// Finished runs are not reused after the data has changed, even in a file inside a folder.
 TEST(Data, RunsOnChangedDataAreNotKept) {
   MCNB_NEED_REAL_DATA(data);
   const TemporaryFolder folder;
@@ -253,8 +253,15 @@ TEST(Data, YourOwnFilesArePlayed) {
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     expect_parts(outcome.output, {"linucb", "random"});
   }
-  // The same numbers in columns with other names and in another order are another world; a column
-  // that is not there is named.
+  const ProgramOutcome none = run_program(
+      {"run", "--environment", "ratings", "--output", (folder / "none").string()}, folder);
+  EXPECT_EQ(none.status, 2);
+  expect_parts(none.errors, {"option file", "a path"});
+}
+
+// Columns may have other names and another order; a missing column is named.
+TEST(Data, ColumnsOfYourOwnRatingsHaveNames) {
+  const TemporaryFolder folder;
   put_file(
       folder / "odd.csv", "what;stars;who\n" + [&] {
         std::string rows;
@@ -298,10 +305,6 @@ TEST(Data, YourOwnFilesArePlayed) {
   const ProgramOutcome missing = play_odd("whom");
   EXPECT_EQ(missing.status, 1);
   expect_parts(missing.errors, {"odd.csv", "whom"});
-  const ProgramOutcome none = run_program(
-      {"run", "--environment", "ratings", "--output", (folder / "none").string()}, folder);
-  EXPECT_EQ(none.status, 2);
-  expect_parts(none.errors, {"option file", "a path"});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ struct ProgramOutcome {
   std::string errors;
 };
 
-// The real mcnb, running beside the test. `variables` replace those of the test ("PATH=folder");
-// a name alone ("PATH") takes the variable away. `binary` is another program in its place.
+// The real mcnb, running beside the test. `variables` are set for it ("PATH=folder"); a name alone
+// ("PATH") unsets the variable. `binary` is the program to run instead of mcnb.
 class Program {
  public:
   explicit Program(std::vector<std::string> arguments, std::vector<std::string> variables = {},
@@ -65,7 +65,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // As Ctrl-C does.
+  // Sends SIGINT, as Ctrl-C does.
   void interrupt() const { ::kill(process_, SIGINT); }
 
   void limit(__rlimit_resource resource, const rlimit& bounds) const {
@@ -73,10 +73,10 @@ class Program {
   }
   void signal(int number) const { ::kill(process_, number); }
 
-  // What it has said on its standard error stream so far.
+  // The text that the program has written to standard error so far.
   std::string errors_so_far() const { return file_contents(folder_ / "errors"); }
 
-  // False once it has ended; wait() still tells how.
+  // Returns false once the program has ended; wait() still returns its outcome.
   bool is_running() const {
     siginfo_t ended{};
     return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -98,7 +98,7 @@ class Program {
     return variable.substr(0, variable.find('='));
   }
 
-  // Borrows the strings, as exec wants them: ended by a null pointer.
+  // Returns pointers to the strings, ended by a null pointer, as exec requires.
   static std::vector<char*> pointers_to(std::vector<std::string>& strings) {
     std::vector<char*> pointers;
     for (std::string& text : strings) {

@@ -49,6 +49,9 @@ TEST(Reproduce, WritesThePageTablesAndPicturesAndKeepsItsRuns) {
   for (const char* name : {"winners.csv", "options.csv", "curves.csv"}) {
     EXPECT_FALSE(file_contents(folder / "out" / "mine-tuned" / name).empty()) << name;
   }
+  const std::string numbers = file_contents(folder / "out" / "results.csv");
+  EXPECT_NE(numbers.find("mine-tuned,synthetic,"), std::string::npos) << numbers;
+  EXPECT_NE(numbers.find(",linucb:alpha="), std::string::npos) << "as it was run: " << numbers;
   const ProgramOutcome again = run_program(command);
   EXPECT_NE(again.errors.find("8 runs, 8 of them kept"), std::string::npos) << again.errors;
   EXPECT_EQ(run_program({"report", plan_in(folder), "--tune", "--output", output}).status, 0);
@@ -170,7 +173,7 @@ TEST(Reproduce, AChangeOfThePlanWhileItRunsIsForTheNextTime) {
   EXPECT_NE(outcome.output.find("report.html"), std::string::npos) << outcome.output;
 }
 
-// Parts made from copies of the data, in other places and of other times, are parts of one whole.
+// Shards made from copies of the data, with other paths and file times, can be joined.
 TEST(Reproduce, ShardsOfDifferentMachinesAreJoined) {
   const TemporaryFolder folder;
   put_file(folder / "mine.toml",
@@ -211,8 +214,9 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
            "policies = [\"random\"]\nrounds = 50\nseeds = 2\n");
   put_file(folder / "times.toml",
            "title = \"Times\"\nfigure = \"breakdown\"\nenvironments = [\"synthetic\"]\n"
-           "policies = [\"mcnb:preset=algorithm\"]\n"
-           "[axis]\noption = \"environment.users\"\nvalues = [500]\n");
+           "policies = [\"mcnb:preset=algorithm\"]\nrounds = 5\nseeds = 1\n"
+           "[axis]\noption = \"environment.users\"\nvalues = [20]\n"
+           "[[published]]\nlabel = \"training\"\nat = [20]\nvalues = [0.067]\n");
   EXPECT_EQ(
       run_program({"reproduce", plan_in(folder), "--tune", "--seeds", "2", "--output", output})
           .status,
@@ -222,8 +226,8 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
   EXPECT_EQ(second.status, 0) << second.errors;
   const auto expect_all = [&] {
     const std::string page = file_contents(folder / "out" / "report.html");
-    for (const char* part :
-         {"Small &amp; quick", "Another one", "Times", "paper, V100", "measured 20"}) {
+    for (const char* part : {"Small &amp; quick", "Another one", "Times", "published",
+                             "clustering ms", "(breakdown.csv)"}) {
       EXPECT_NE(page.find(part), std::string::npos) << part;
     }
   };
@@ -256,7 +260,7 @@ TEST(Reproduce, EnvironmentsOfOnePlanMayBeRunOneByOne) {
   expect_both();
   EXPECT_EQ(run_program({"report", "--output", output}).status, 0);
   expect_both();
-  // One that the plan has not stands beside its own.
+  // A data set that the plan does not list is shown beside the plan's own.
   EXPECT_EQ(run_program({"reproduce", (folder / "two.toml").string(), "--output", output}).status,
             0);
   EXPECT_EQ(run_program({"reproduce", (folder / "two.toml").string(), "--datasets",
@@ -268,8 +272,8 @@ TEST(Reproduce, EnvironmentsOfOnePlanMayBeRunOneByOne) {
             std::string::npos);
 }
 
-// Files and captions of one place on the page are those of the last call, however its settings are
-// written.
+// Files and captions of one section of the page come from the last call, whatever way its settings
+// are written.
 TEST(Reproduce, WhatHasTheSamePlaceOnThePageIsReplaced) {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
@@ -312,7 +316,7 @@ TEST(Reproduce, APlanWithoutDataIsNamedAndTheOthersAreMade) {
   EXPECT_NE(page.find("Small &amp; quick"), std::string::npos);
 }
 
-// Everything that was there when it was run may be gone.
+// The plan's file and its data may have been deleted after the run.
 TEST(Reproduce, AReportNeedsNeitherThePlansFileNorItsData) {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
@@ -339,14 +343,14 @@ TEST(Reproduce, AReportNeedsNeitherThePlansFileNorItsData) {
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
   EXPECT_EQ(file_contents(folder / "out" / "own" / "curves.csv"), numbers);
-  // With other flags too.
+  // A report works with other flags too.
   const ProgramOutcome one =
       run_program({"report", (folder / "own.toml").string(), "--seeds", "1", "--output", output});
   EXPECT_EQ(one.status, 0) << one.errors;
   EXPECT_EQ(one.errors.find("missing"), std::string::npos) << one.errors;
 }
 
-// Data that changes under a name makes runs of its own, which are never mixed.
+// Data that changes under the same name gives separate runs, which are never mixed.
 TEST(Reproduce, AReportShowsRunsOfTheDataThatIsHere) {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
@@ -449,10 +453,8 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
       {{"theory", "--output", (folder / "bad.toml").string()}, 1, "cannot write"},
       {{"reproduce", "all", "--datasets", "nothing", "--output", output}, 2, "option datasets"},
       {{"reproduce", "all", "--datasets", ",", "--output", output}, 2, "option datasets"},
-      {{"reproduce", "table-breakdown", "--policies", "club", "--output", output},
-       2,
-       "has its own"},
-      {{"reproduce", "table-breakdown", "--set", "users=5", "--output", output}, 2, "has its own"},
+      {{"report", "--csv", (folder / "bad.toml").string()}, 1, "bad.toml:1: expected a column"},
+      {{"report", "mine", "--csv", "x.csv"}, 2, "--csv"},
       {{"report", "--output", (folder / "nothing").string()}, 1, "there are no results"},
       {{"results", "merge", (folder / "a.sqlite").string(), (folder / "bad.toml").string()},
        1,
@@ -468,12 +470,26 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
         << one.part << ": " << outcome.errors;
   }
   const ProgramOutcome good = run_program({"reproduce", plan_in(folder), "--output", output});
-  EXPECT_EQ(good.status, 0) << "nothing of what was refused is remembered: " << good.errors;
+  EXPECT_EQ(good.status, 0) << "no refused request is remembered: " << good.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.sqlite"));
+}
+
+TEST(Reproduce, AReportOfAPlanThatWasNotRunIsRefused) {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "out").string();
+  EXPECT_EQ(run_program({"reproduce", plan_in(folder), "--output", output}).status, 0);
   const ProgramOutcome unknown = run_program({"report", "mine", "nosuch", "--output", output});
   EXPECT_EQ(unknown.status, 1) << unknown.output;
   EXPECT_NE(unknown.errors.find("no plan nosuch has been run"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "a.sqlite"));
+}
+
+TEST(Reproduce, AResultsFileIsPrintedAsMarkdown) {
+  const ProgramOutcome outcome =
+      run_program({"report", "--csv", MCNB_SOURCE_DIR "/docs/results.csv"});
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_TRUE(outcome.output.starts_with("## Overview\n")) << outcome.output;
+  EXPECT_NE(outcome.output.find("\n| mcnb | "), std::string::npos);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/data/formats/input.h"
 
-// Files to read, made in memory, and what tests of readers ask of them.
+// Input files made in memory, and helpers for the tests of readers.
 namespace mcnb {
 
 inline Input text_input(std::string_view text, std::string name = "file") {
@@ -85,7 +85,7 @@ inline std::string tar_of(const NamedFiles& files) {
   return bytes;
 }
 
-// A number as `size` bytes, the most significant first.
+// Encodes a number as `size` bytes, the most significant byte first.
 inline std::string big_endian(std::uint64_t number, std::size_t size = 4) {
   std::string bytes;
   for (std::size_t i = size; i-- > 0;) {
@@ -94,7 +94,7 @@ inline std::string big_endian(std::uint64_t number, std::size_t size = 4) {
   return bytes;
 }
 
-// The message of the Error (kInput) that reading must end in.
+// Returns the message of the Error (kInput) that `read` must throw.
 template <class Read>
 std::string refusal(Read&& read) {
   try {
@@ -107,8 +107,7 @@ std::string refusal(Read&& read) {
   return {};
 }
 
-// The folder of real data sets, where there is one: $MCNB_DATA, or shared/data beside the
-// repository.
+// The folder of real data sets, if it exists: $MCNB_DATA, or shared/data beside the repository.
 inline std::optional<std::filesystem::path> real_data() {
   const char* const chosen = std::getenv("MCNB_DATA");
   const std::filesystem::path folder =

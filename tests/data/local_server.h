@@ -18,13 +18,13 @@
 
 namespace mcnb {
 
-// A server of files on this machine, one request after the other.
+// A file server on this machine that answers one request after the other.
 class LocalServer {
  public:
   struct Page {
     std::string body;
-    bool ranges = true;                   // goes on from where it is asked to
-    std::size_t cut = std::string::npos;  // bytes of the body after which the line breaks
+    bool ranges = true;                   // whether range requests are answered
+    std::size_t cut = std::string::npos;  // bytes of the body after which the connection breaks
   };
 
   LocalServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -58,7 +58,7 @@ class LocalServer {
     pages_[name] = std::move(page);
   }
 
-  // What was asked for since the last call: "a.csv", or "a.csv from 1000".
+  // The requests since the last call: "a.csv", or "a.csv from 1000".
   std::vector<std::string> take_requests() {
     const std::lock_guard lock(mutex_);
     return std::exchange(requests_, {});

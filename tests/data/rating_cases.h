@@ -12,8 +12,9 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 #include "mcnb/data/prepare/recommendation_data.h"
+#include "tests/expect_error.h"
 
-// Ratings made by hand or at random, and what tests of prepared data expect alike.
+// Ratings made by hand or at random, and expectations that tests of prepared data share.
 namespace mcnb {
 
 struct Rated {
@@ -38,8 +39,8 @@ inline Ratings make_ratings(std::span<const Rated> rows, std::size_t users, std:
   return ratings;
 }
 
-// Every pair is rated with the given chance, from 0.5 to 5 in halves; users and items differ in
-// how many ratings they have.
+// Rates every pair with the given probability, from 0.5 to 5 in halves. Users and items differ in
+// their number of ratings.
 inline Ratings random_ratings(std::size_t users, std::size_t items, double chance,
                               std::uint64_t seed) {
   Rng rng(seed, Stream::kTest);
@@ -90,18 +91,6 @@ inline DenseFeatures dense_features(const Eigen::MatrixXd& matrix, Eigen::Index 
   features.users.rowwise().normalize();
   features.items.rowwise().normalize();
   return features;
-}
-
-inline void expect_error(ErrorKind kind, const std::string& part,
-                         const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    return;
-  }
-  ADD_FAILURE() << "no error where one with \"" << part << "\" was expected";
 }
 
 inline double length(std::span<const float> vector) {

@@ -1,4 +1,4 @@
-// The public files themselves, where they are at hand: counts as their homes state them.
+// Tests with the public files, if installed. The counts are those that their sources state.
 
 #include <algorithm>
 
@@ -105,7 +105,7 @@ TEST(RealData, EmnistLetters) {
   EXPECT_EQ(letters.class_count(), 26U);
 }
 
-// In both forms the pictures are the same, byte for byte.
+// The pictures are the same in both forms, byte for byte.
 TEST(RealData, Notmnist) {
   MCNB_NEED_REAL_DATA(data);
   const Samples idx = read_idx_pair(data / "notmnist/train");

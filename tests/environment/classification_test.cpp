@@ -9,7 +9,7 @@
 namespace mcnb::classification_test {
 namespace {
 
-// `count` samples of `dimension` numbers; class k % classes, unless `unused` says there is none.
+// `count` samples of `dimension` numbers; sample k has class k % classes, or 0 if that is `unused`.
 Samples make_samples(std::size_t count, std::size_t dimension, std::size_t classes,
                      std::uint64_t seed, std::size_t unused = ~std::size_t{0}) {
   Rng rng(seed, Stream::kTest);
@@ -37,7 +37,7 @@ std::shared_ptr<const ClassificationData> make_data(std::size_t count, std::size
 
 ArmIndex arm_at(std::size_t i) { return ArmIndex{static_cast<std::uint32_t>(i)}; }
 
-// Which sample of the data an arm shows.
+// The index of the sample that an arm shows.
 std::size_t sample_of(const ClassificationData& data, const Features& features) {
   const auto place = features.values.data() - data.samples.values.data();
   EXPECT_EQ(place % static_cast<std::ptrdiff_t>(data.samples.dimension), 0);
@@ -195,7 +195,7 @@ TEST(ClassificationWorld, StartDataAreOneSampleAsTheClassOfItsUser) {
 }
 
 TEST(ClassificationWorld, WithTheLabelAsUserStartDataAreItsSamplesAsAnyClass) {
-  const auto data = make_data(60, 4, 5, 8, 3);  // nothing is of class 3
+  const auto data = make_data(60, 4, 5, 8, 3);  // class 3 has no samples
   std::map<std::uint32_t, int> blocks;
   constexpr int kSeeds = 2000;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -214,21 +214,30 @@ TEST(ClassificationWorld, WithTheLabelAsUserStartDataAreItsSamplesAsAnyClass) {
   }
 }
 
-TEST(ClassificationWorld, PoliciesTakeItsRounds) {
-  ClassificationWorld world({make_data(60, 4, 5, 9)}, {}, 3);
+TEST(ClassificationWorld, PoliciesLearnInIt) {
+  Samples samples = make_samples(60, 5, 5, 9);
+  for (std::size_t i = 0; i < samples.labels.size(); ++i) {
+    samples.values[i * 5 + samples.labels[i]] += 1000.0F;  // this feature tells the class
+  }
+  const auto data = std::make_shared<const ClassificationData>(prepare_classification(samples));
   ThreadPool threads(1);
   for (const char* name : {"linucb", "mcnb", "neuucb-one"}) {
+    ClassificationWorld world({data}, {}, 3);
     const std::unique_ptr<Policy> policy = make_policy(
         parse_policy(name),
         {.inputs = world.inputs(), .users = world.user_count(), .seed = 1, .threads = &threads});
     for (const StartDatum& datum : world.start_data()) {
       policy->start(datum.user, datum.sample);
     }
-    for (int t = 0; t < 5; ++t) {
+    float rewards = 0.0F;  // of the last 100 rounds of 200
+    for (int t = 0; t < 200; ++t) {
       const Round& round = world.next_round();
       const ArmIndex arm = policy->choose(round);
-      policy->learn(round.id, round.arms[index(arm)], world.reward(arm));
+      const float reward = world.reward(arm);
+      policy->learn(round.id, round.arms[index(arm)], reward);
+      rewards += t < 100 ? 0.0F : reward;
     }
+    EXPECT_GT(rewards, 60.0F) << name << ": chance gives 20";
   }
 }
 

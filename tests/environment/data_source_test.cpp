@@ -76,10 +76,10 @@ TEST_F(DataSourceTest, AnotherRecipeIsOtherData) {
   EXPECT_EQ(source.recommendation(set, {}), text);
 }
 
-// Keeping prepared data is a convenience, unless somebody asked for it.
+// A failure to keep prepared data is ignored, unless the user asked to keep it.
 TEST_F(DataSourceTest, WhatCannotBeKeptIsMadeAnewUnlessItMust) {
   put_file(folder / "file", "in the way");
-  DataSource::Settings settings{.prepared = folder / "file" / "below", .threads = 1};
+  DataSettings settings{.prepared = folder / "file" / "below", .threads = 1};
   const auto data = DataSource(settings).recommendation(set, {});
   EXPECT_EQ(*DataSource(settings).recommendation(set, {}), *data);
   EXPECT_EQ(reads, 2);
@@ -118,7 +118,7 @@ TEST_F(DataSourceTest, ReadingsAreStoppedAndCanBeMadeAgain) {
 }
 
 TEST_F(DataSourceTest, PreparedDataIsReadInsteadOfItsSource) {
-  const DataSource::Settings settings{.prepared = folder / "a" / "b", .threads = 1};
+  const DataSettings settings{.prepared = folder / "a" / "b", .threads = 1};
   DataSource first(settings);
   const auto data = first.recommendation(set, {});
   const auto pool = first.user_pool(set, {}, 7);
@@ -140,7 +140,7 @@ TEST_F(DataSourceTest, PreparedDataIsReadInsteadOfItsSource) {
 }
 
 TEST_F(DataSourceTest, DamagedFilesAreMadeAnew) {
-  const DataSource::Settings settings{.prepared = folder / "kept", .threads = 1};
+  const DataSettings settings{.prepared = folder / "kept", .threads = 1};
   const auto data = DataSource(settings).recommendation(set, {});
   for (const auto& entry : std::filesystem::directory_iterator(folder / "kept")) {
     std::string bytes = file_contents(entry.path());

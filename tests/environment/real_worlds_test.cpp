@@ -1,4 +1,4 @@
-// Worlds made of the public files, where they are at hand.
+// Tests with worlds made of the public files, if they are installed.
 
 #include <algorithm>
 #include <set>

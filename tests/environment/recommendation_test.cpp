@@ -36,7 +36,7 @@ bool lists(const ItemLists& items, std::size_t member, ItemId item) {
   return std::ranges::find(own, static_cast<std::uint32_t>(item)) != own.end();
 }
 
-// What a pair looks like, by the definition.
+// The features of a pair, by the definition.
 std::vector<float> expected_features(const RecommendationData& data, std::size_t member,
                                      std::size_t item, bool with_member) {
   std::vector<float> features(data.item(item).begin(), data.item(item).end());
@@ -106,7 +106,7 @@ TEST(RecommendationWorld, ItemFeaturesAreBorrowedFromTheData) {
   EXPECT_EQ(world.user_features().size(), world.user_count() * world.user_feature_count());
 }
 
-// Five deviations either side of what uniform draws give.
+// Allows five standard deviations from the expectation of uniform draws.
 void expect_uniform(const std::map<std::uint64_t, int>& times, std::size_t kinds, int draws) {
   EXPECT_EQ(times.size(), kinds);
   const double expected = static_cast<double>(draws) / static_cast<double>(kinds);
@@ -187,7 +187,7 @@ TEST(RecommendationWorld, StartDataAreOneRandomPairOfEveryUser) {
              (is_liked ? made.data->liked : made.data->not_liked).of(member)) {
           std::vector<float> features =
               expected_features(*made.data, member, item, kind == ArmFeatures::kItemAndUser);
-          features.resize(10);  // the item, at half its length perhaps, tells it
+          features.resize(10);  // the item's features, maybe at half length, identify it
           for (float& value : features) {
             value = std::round(value * 1e4F);
           }
@@ -233,26 +233,32 @@ TEST(RecommendationWorld, RandomPlayHasNineTenthsOfTheRoundsForRegret) {
   EXPECT_NEAR(regret, 9000.0, 5 * std::sqrt(900.0));
 }
 
-TEST(RecommendationWorld, PoliciesTakeItsRoundsAndUserFeatures) {
+TEST(RecommendationWorld, PoliciesLearnInIt) {
   const Case made = make_case();
-  RecommendationWorld world(made.data, made.pool, {}, 2);
   ThreadPool threads(1);
-  const PolicySetup setup{.inputs = world.inputs(),
-                          .users = world.user_count(),
-                          .seed = 1,
-                          .threads = &threads,
-                          .user_features = world.user_features(),
-                          .user_feature_count = world.user_feature_count()};
-  for (const char* name : {"linucb", "mcnb", "neuucb-one"}) {
-    const std::unique_ptr<Policy> policy = make_policy(parse_policy(name), setup);
+  RecommendationOptions options;
+  options.features = ArmFeatures::kItemAndUser;  // these tell who likes what
+  for (const char* name : {"linucb:users=each", "mcnb", "neuucb-one"}) {
+    RecommendationWorld world(made.data, made.pool, options, 2);
+    const std::unique_ptr<Policy> policy =
+        make_policy(parse_policy(name), {.inputs = world.inputs(),
+                                         .users = world.user_count(),
+                                         .seed = 1,
+                                         .threads = &threads,
+                                         .user_features = world.user_features(),
+                                         .user_feature_count = world.user_feature_count()});
     for (const StartDatum& datum : world.start_data()) {
       policy->start(datum.user, datum.sample);
     }
-    for (int t = 0; t < 5; ++t) {
+    float rewards = 0.0F;  // of the last 200 rounds of 400
+    for (int t = 0; t < 400; ++t) {
       const Round& round = world.next_round();
       const ArmIndex arm = policy->choose(round);
-      policy->learn(round.id, round.arms[index(arm)], world.reward(arm));
+      const float reward = world.reward(arm);
+      policy->learn(round.id, round.arms[index(arm)], reward);
+      rewards += t < 200 ? 0.0F : reward;
     }
+    EXPECT_GT(rewards, 40.0F) << name << ": chance gives 20";
   }
 }
 

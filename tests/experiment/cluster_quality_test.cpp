@@ -20,8 +20,8 @@ std::vector<UserId> members(const std::vector<bool>& in) {
   return users;
 }
 
-// By its definition: over all pairs of users, how often do the two splits say the same, against
-// what two random splits with parts of these sizes would.
+// The adjusted Rand index by its definition: how often the two splits agree, over all pairs of
+// users, compared with two random splits with parts of these sizes.
 double adjusted_rand_by_pairs(const std::vector<bool>& a, const std::vector<bool>& b) {
   double together_in_both = 0.0;
   double together_in_a = 0.0;

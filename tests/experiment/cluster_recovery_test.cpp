@@ -8,7 +8,7 @@
 namespace mcnb::cluster_recovery_test {
 namespace {
 
-// The mean over all users: how well the cluster that the policy gives a user is the true one.
+// The mean over all users of how well the policy's cluster of a user matches the true one.
 double adjusted_rand(Policy& policy, const SyntheticWorld& world, const Arm& arm) {
   const std::vector<std::uint32_t> groups = world.true_groups(arm.index);
   double sum = 0.0;
@@ -78,8 +78,8 @@ TEST(ClusterRecovery, SclubFindsTheTrueClustersOfALinearWorldWithItsStandardOpti
   expect_recovery("sclub", true);
 }
 
-// Without the constant feature linear models cannot express (1 + a.x) / 2; CLUB, which compares
-// users with users, who are all wrong alike, does not mind.
+// Without the constant feature, linear models cannot express (1 + a.x) / 2. CLUB still works,
+// because it compares users with each other and all of them have the same error.
 TEST(ClusterRecovery, ClubFindsThemWithoutTheConstantFeatureToo) { expect_recovery("club", false); }
 
 }  // namespace

@@ -34,7 +34,7 @@ Ran run(const Experiment& experiment, const CellStore& store, bool fresh = false
   return {std::move(results), progress.cells_kept};
 }
 
-// All but the time, bit for bit.
+// Texts of the results without their times, to compare results bit for bit.
 std::vector<std::string> texts(std::vector<CellResult> results) {
   std::vector<std::string> all;
   for (CellResult& result : results) {
@@ -125,7 +125,7 @@ TEST(Experiment, EverythingThatMattersIsPartOfTheKey) {
     EXPECT_NE(cell_key(other, "a"), key);
   }
   EXPECT_NE(cell_key(cell, "b"), key);
-  // Saying a default changes nothing.
+  // Giving an option its default value does not change the key.
   Cell same = cell;
   same.environment.options["arms"] = "10";
   same.policy = parse_policies("linucb:users=one").front();
@@ -168,7 +168,7 @@ TEST(CellStore, KeepsWhereAndWhenARunWasMade) {
   EXPECT_EQ(origin.date.size(), 10U) << origin.date;
   EXPECT_EQ(origin.date, store.origin().date) << "but at midnight";
   EXPECT_EQ(CellStore(store.path(), "b").find_any(cell)->origin.machine, origin.machine);
-  // Files from before have neither.
+  // Files of earlier versions have neither machine nor date.
   {
     Database database(store.path(), Database::Access::kCreate);
     database.run(
@@ -207,7 +207,7 @@ TEST(CellStore, ADamagedRunIsMissing) {
   EXPECT_TRUE(store.find(cell).has_value());
 }
 
-// Programs that begin at the same moment, as a script starts them.
+// Several programs start at the same moment, as from a script.
 TEST(CellStore, ManyMayMakeTheFileAtOnce) {
   for (int i = 0; i < 10; ++i) {
     const TemporaryFolder folder;
@@ -284,7 +284,7 @@ TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
   Cell other = cell;
   other.policy = parse_policies("linucb:alpha=0.7").front();
   EXPECT_FALSE(again.find_any(other).has_value());
-  // Its own come first.
+  // The store's own results take precedence.
   result.regret = 7.0;
   again.save(cell, result);
   EXPECT_EQ(again.find_any(cell)->origin.program, "mine");
@@ -294,7 +294,7 @@ TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
   EXPECT_FALSE(again.find_any_failure(cell).has_value());
 }
 
-// A program from before an option knows its standard value alone, without a name.
+// Runs from before an option existed have its default value, and their keys do not name it.
 TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   const TemporaryFolder folder;
   const Cell cell{{"synthetic", {}}, parse_policies("neuucb-one:alpha=0.3").front(), 1, 50};
@@ -318,7 +318,7 @@ TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   EXPECT_EQ(now.find_any(unusual)->result.regret, 2.0);
 }
 
-TEST(Contestants, MCnbHasThePresetOfTheEnvironmentsKind) {
+TEST(ExperimentPolicies, MCnbHasThePresetOfTheEnvironmentsKind) {
   const std::vector<PolicySpec> policies =
       parse_policies("mcnb,mcnb:preset=algorithm,linucb,mcnb:gamma=0.4");
   for (const char* name : {"mnist", "samples", "mnist+notmnist"}) {

@@ -1,5 +1,5 @@
-// What all the parts together are for: on users in groups with rewards that are not linear, M-CNB
-// has less regret than policies that do not know of groups, or of anything.
+// The goal of the whole program: if users form groups and rewards are not linear, M-CNB has less
+// regret than policies that ignore the groups, and than random choice.
 
 #include <gtest/gtest.h>
 

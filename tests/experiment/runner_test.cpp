@@ -13,7 +13,7 @@
 namespace mcnb::runner_test {
 namespace {
 
-// Chooses arms by a rule of its own and writes down what it is told.
+// A policy with a fixed rule that records what it is told.
 class Scripted final : public Policy {
  public:
   explicit Scripted(std::size_t stride) : stride_(stride) {}
@@ -139,6 +139,17 @@ TEST(Runner, StopsWhenTold) {
   EXPECT_TRUE(policy.learned.empty());
 }
 
+TEST(Runner, PartsOfTheSecondsAreThoseThatThePolicyMeasures) {
+  RunControl control;
+  const EnvironmentSpec world{"synthetic", {{"users", "8"}, {"items", "0"}}, nullptr};
+  const CellResult mcnb = *run_cell({world, parse_policy("mcnb:width=8"), 1, 60}, control);
+  ASSERT_TRUE(mcnb.parts.has_value());
+  EXPECT_GT(mcnb.parts->clustering, 0.0);
+  EXPECT_GT(mcnb.parts->adaptation, 0.0);
+  EXPECT_GT(mcnb.parts->training, 0.0);
+  EXPECT_FALSE(run_cell({world, parse_policy("random"), 1, 60}, control)->parts.has_value());
+}
+
 TEST(Runner, TheOracleHasNoRegret) {
   RunControl control;
   const Cell cell{{"synthetic", {}}, parse_policies("oracle").front(), 4, 300};
@@ -149,7 +160,7 @@ TEST(Runner, TheOracleHasNoRegret) {
   EXPECT_EQ(result.seed, 4U);
 }
 
-TEST(Contestants, AreReadFromAList) {
+TEST(ExperimentPolicies, AreReadFromAList) {
   const std::vector<PolicySpec> policies = parse_policies("random,oracle,linucb:alpha=0.5");
   ASSERT_EQ(policies.size(), 3U);
   EXPECT_EQ(policies[0].name, "random");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace mcnb::statistics_test {
@@ -15,51 +16,39 @@ TEST(Statistics, MeanAndDeviation) {
   EXPECT_FALSE(standard_deviation(std::vector<double>{3.0}).has_value());
 }
 
-// With one and two degrees of freedom, and with infinitely many, the distribution is elementary.
-TEST(Statistics, StudentDistributionMatchesItsClosedForms) {
-  for (const double t : {-20.0, -3.0, -0.5, 0.0, 0.1, 1.0, 2.5, 40.0}) {
-    EXPECT_NEAR(student_cdf(t, 1), 0.5 + std::atan(t) / M_PI, 1e-14);
-    EXPECT_NEAR(student_cdf(t, 2), 0.5 + t / (2 * std::sqrt(2 + t * t)), 1e-14);
-    EXPECT_NEAR(student_cdf(t, 1e6), std::erfc(-t / std::sqrt(2.0)) / 2, 1e-6);
+// Pairs whose mean difference is `t` times its standard error.
+PairedComparison with_statistic(double t, std::size_t pairs) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    values.push_back(static_cast<double>(i));
+  }
+  const double error = *standard_deviation(values) / std::sqrt(static_cast<double>(pairs));
+  const double shift = t * error - mean(values);
+  for (double& value : values) {
+    value += shift;
+  }
+  return *compare_pairs(values, std::vector<double>(pairs, 0.0));
+}
+
+// With one and two degrees of freedom, and with very many, the distribution is elementary.
+TEST(Statistics, PValuesMatchTheClosedForms) {
+  for (const double t : {-20.0, -3.0, -0.5, 0.1, 1.0, 2.5, 40.0}) {
+    const double size = std::abs(t);
+    EXPECT_NEAR(with_statistic(t, 2).p_value, 1.0 - 2.0 * std::atan(size) / M_PI, 1e-12);
+    EXPECT_NEAR(with_statistic(t, 3).p_value, 1.0 - size / std::sqrt(2 + size * size), 1e-12);
+    EXPECT_NEAR(with_statistic(t, 100'000).p_value, std::erfc(size / std::sqrt(2.0)), 1e-5);
   }
 }
 
-// The table found in every textbook.
-TEST(Statistics, StudentQuantilesMatchThePrintedTable) {
-  EXPECT_NEAR(student_quantile(0.975, 1), 12.7062, 5e-5);
-  EXPECT_NEAR(student_quantile(0.975, 4), 2.7764, 5e-5);
-  EXPECT_NEAR(student_quantile(0.975, 9), 2.2622, 5e-5);
-  EXPECT_NEAR(student_quantile(0.975, 30), 2.0423, 5e-5);
-  EXPECT_NEAR(student_quantile(0.995, 10), 3.1693, 5e-5);
-  EXPECT_NEAR(student_quantile(0.05, 10), -1.8125, 5e-5);
-  EXPECT_NEAR(student_quantile(0.5, 7), 0.0, 1e-12);
-  for (const double p : {0.001, 0.2, 0.7, 0.9999}) {
-    EXPECT_NEAR(student_cdf(student_quantile(p, 6), 6), p, 1e-12);
+// The table found in every textbook, here as the half width of an interval.
+TEST(Statistics, IntervalsMatchThePrintedQuantiles) {
+  const std::pair<std::size_t, double> table[] = {
+      {2, 12.7062}, {5, 2.7764}, {10, 2.2622}, {31, 2.0423}};
+  for (const auto& [pairs, quantile] : table) {
+    const PairedComparison comparison = with_statistic(1.0, pairs);
+    EXPECT_NEAR((comparison.high - comparison.difference) / comparison.difference, quantile, 5e-5);
+    EXPECT_NEAR((comparison.difference - comparison.low) / comparison.difference, quantile, 5e-5);
   }
-}
-
-TEST(Statistics, IncompleteBetaMatchesItsIntegral) {
-  const auto by_steps = [](double a, double b, double x) {
-    constexpr int kSteps = 200'000;
-    double part = 0.0;
-    double whole = 0.0;
-    for (int i = 0; i < kSteps; ++i) {
-      const double u = (i + 0.5) / kSteps;
-      const double f = std::pow(u, a - 1) * std::pow(1 - u, b - 1);
-      whole += f;
-      part += u < x ? f : 0.0;
-    }
-    return part / whole;
-  };
-  for (const double a : {1.0, 2.5, 7.0}) {
-    for (const double b : {1.5, 4.0}) {
-      for (const double x : {0.1, 0.5, 0.9}) {
-        EXPECT_NEAR(incomplete_beta(a, b, x), by_steps(a, b, x), 1e-5);
-      }
-    }
-  }
-  EXPECT_EQ(incomplete_beta(2, 3, 0), 0.0);
-  EXPECT_EQ(incomplete_beta(2, 3, 1), 1.0);
 }
 
 // Student's own data (1908): extra hours of sleep by two drugs, ten patients. R's

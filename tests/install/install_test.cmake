@@ -1,6 +1,8 @@
 # Installs the build in build_dir into a fresh folder and uses it there as an outsider would:
 # by CMake, by pkg-config, and by calling the program.
-# Called with -D source_dir, build_dir, work_dir, compiler and version.
+# Called with -D source_dir, examples_dir, build_dir, work_dir, compiler and version.
+
+cmake_minimum_required(VERSION 3.25)
 
 set(prefix ${work_dir}/prefix)
 
@@ -22,9 +24,14 @@ file(RENAME ${prefix} ${work_dir}/moved)
 set(prefix ${work_dir}/moved)
 
 run(${CMAKE_COMMAND} -S ${source_dir} -B ${work_dir}/outside -G Ninja
-    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix})
+    -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix} -D examples_dir=${examples_dir})
 run(${CMAKE_COMMAND} --build ${work_dir}/outside)
 run(${work_dir}/outside/outside)
+file(GLOB examples ${examples_dir}/*.cpp)
+foreach(source ${examples})
+  get_filename_component(name ${source} NAME_WE)
+  run(${work_dir}/outside/${name})
+endforeach()
 
 file(GLOB_RECURSE pc_file ${prefix}/mcnb.pc)
 get_filename_component(pkgconfig_dir "${pc_file}" DIRECTORY)
@@ -40,7 +47,23 @@ if(found EQUAL -1)
   message(FATAL_ERROR "mcnb --version does not name ${version}: ${output}")
 endif()
 
-file(GLOB_RECURSE cli_headers ${prefix}/include/mcnb/cli/*)
-if(cli_headers)
-  message(FATAL_ERROR "headers of the program are installed: ${cli_headers}")
+# Installed headers include only each other and the standard library, whose headers have names
+# without dots and slashes.
+file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*.h)
+if(NOT "mcnb/bandit/policy.h" IN_LIST headers OR "mcnb/bandit/history.h" IN_LIST headers)
+  message(FATAL_ERROR "other headers are installed than cmake/install.cmake says: ${headers}")
 endif()
+foreach(header ${headers})
+  file(STRINGS ${prefix}/include/${header} lines REGEX "^#include")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include [<\"](.*)[>\"].*$" "\\1" included "${line}")
+    if(NOT included IN_LIST headers AND included MATCHES "[./]")
+      message(FATAL_ERROR "${header} includes ${included}, which is not installed")
+    endif()
+  endforeach()
+  string(APPEND every_header "#include \"${header}\"\n")
+endforeach()
+
+# Nor do they need anything that was included before them, or a library's folder.
+file(WRITE ${work_dir}/every_header.cpp "${every_header}")
+run(${compiler} -std=c++20 -fsyntax-only -I${prefix}/include ${work_dir}/every_header.cpp)

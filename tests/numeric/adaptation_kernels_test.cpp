@@ -18,7 +18,7 @@ using plain::SimdTargetInScope;
 constexpr std::uint32_t kInputs = 12;
 constexpr float kGuard = -77.0F;
 
-// What single precision may be off, relative to the sum of the sizes of all terms.
+// The relative error of single precision, in units of the sum of all terms' absolute values.
 constexpr double kRounding = 16 * 0x1p-24;
 
 struct Block {
@@ -26,7 +26,7 @@ struct Block {
   std::uint32_t columns;
 };
 
-// Which rows of W_1 the draws meet.
+// The rows of W_1 that the draws use.
 enum class Layout {
   kOneBlock,
   kMixed,          // another block for every draw
@@ -39,7 +39,7 @@ Block block_of(Layout layout, std::size_t draw) {
   return same ? kBlocks[1] : kBlocks[draw % std::size(kBlocks)];
 }
 
-// The point that an adaptation looks at: overlaps some of the blocks.
+// The point at which an adaptation is evaluated; it overlaps some of the blocks.
 constexpr Block kPoint{2, 5};
 
 struct Case {
@@ -101,7 +101,7 @@ Draws draw_draws(Rng& rng, const Case& which, const PlainNetwork& network, const
   return result;
 }
 
-// One step along all draws, every gradient taken at the network as it was.
+// Takes one step along all draws, with every gradient taken at the original network.
 struct PlainStep {
   PlainStep(const PlainNetwork& before, const Draws& draws)
       : after(before), sizes(before.parameters().size(), 0.0) {
@@ -143,7 +143,7 @@ std::vector<double> first_sums(const NetworkShape& shape, std::span<const double
   return sums;
 }
 
-// Padded with zeros, as the kernels want it.
+// Pads with zeros, as the kernels require.
 std::vector<float> padded(const NetworkShape& shape, std::span<const double> values) {
   std::vector<float> result(shape.padded_width(), 0.0F);
   std::ranges::transform(values, result.begin(),
@@ -162,7 +162,7 @@ struct Adapted {
   float bias;
 };
 
-// Memory as an earlier call may have left it.
+// Memory with old contents, as an earlier call may leave it.
 std::vector<float> used_room() { return std::vector<float>(4000, std::nanf("")); }
 
 Adapted adapt(const NetworkShape& shape, std::span<const float> parameters, const PlainNetwork& as,
@@ -238,7 +238,7 @@ TEST(AdaptationKernels, WithoutDrawsNothingMoves) {
   }
 }
 
-// A network between guards, whose rows of W_1 that no draw meets are not numbers.
+// A network between guards. The rows of W_1 that no draw uses are NaN.
 std::vector<float> guarded(const NetworkShape& shape, std::span<const float> parameters,
                            const Block& met) {
   std::vector<float> values(shape.parameter_count() + 2 * 16, kGuard);

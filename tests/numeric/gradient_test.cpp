@@ -19,7 +19,7 @@ GradientFactors factors_of(const NetworkShape& shape, std::span<const float> net
   return factors;
 }
 
-// Every parameter a little, so that the two gradients agree in their first digits only.
+// Changes every parameter a little, so that the two gradients agree only in their first digits.
 std::vector<float> nearly(std::span<const float> network, double size, Rng& rng) {
   std::vector<float> other(network.begin(), network.end());
   for (float& value : other) {
@@ -182,7 +182,7 @@ TEST(GradientDistance, IsExactlyZeroBetweenEqualGradients) {
     const GradientFactors a = factors_of(shape, network, x.view());
     EXPECT_EQ(gradient_distance(shape, a, factors_of(shape, network, x.view())), 0.0)
         << plain::describe(shape);
-    // The same features written as a whole vector.
+    // Write the features of the block as a whole vector.
     OwnFeatures whole{std::vector<float>(8, 0.0F)};
     std::ranges::copy(x.values, whole.values.begin() + 5);
     EXPECT_EQ(gradient_distance(shape, a, factors_of(shape, network, whole.view())), 0.0)

@@ -17,7 +17,7 @@ std::span<const double> as_span(const Eigen::VectorXd& v) {
   return {v.data(), static_cast<std::size_t>(v.size())};
 }
 
-// Z written out beside its bound.
+// The full matrix Z, and its bound.
 struct Pair {
   explicit Pair(double weight) : lambda(weight) {}
 
@@ -83,7 +83,7 @@ TEST(InverseBound, FollowsWhatIsJoinedAndGivenUp) {
   EXPECT_NEAR(all.bound_of(v), alone, 1e-8 * v.squaredNorm());
 }
 
-// What is left of a sum after huge vectors that cancel each other says nothing.
+// After huge vectors have cancelled each other, what is left of their sum is only rounding errors.
 TEST(InverseBound, DoesNotTrustASumThatIsNothingButRoundings) {
   Pair pair(1.0);
   const Eigen::VectorXd huge = Eigen::VectorXd::Constant(kSize, 1e20);

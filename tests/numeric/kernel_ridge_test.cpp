@@ -22,7 +22,7 @@ struct OwnSample {
   Sample view() const { return {features.view(), reward}; }
 };
 
-// Kernel ridge regression as a textbook has it: whole vectors, the whole matrix, solved each time.
+// Kernel ridge regression in textbook form: whole vectors and a full matrix, solved each time.
 KernelPrediction plain_prediction(const std::vector<OwnSample>& samples, const Features& point,
                                   double bandwidth, double lambda, const NetworkShape& shape) {
   const auto kernel = [&](const Features& a, const Features& b) {
@@ -60,7 +60,7 @@ void expect_textbook(const KernelRidge& ridge, const std::vector<OwnSample>& sam
     const KernelPrediction expected =
         plain_prediction(samples, points[i], bandwidth, lambda, shape);
     ASSERT_NEAR(predictions[i].estimate, expected.estimate, tolerance) << samples.size();
-    // Squares, as a root makes much of the rounding of almost nothing.
+    // Compare squares, because a square root magnifies the rounding errors of tiny numbers.
     ASSERT_NEAR(predictions[i].uncertainty * predictions[i].uncertainty * lambda,
                 expected.uncertainty * expected.uncertainty * lambda, tolerance);
   }
@@ -105,7 +105,7 @@ TEST(KernelRidge, FollowsTheTextbookWhileSamplesJoinAndLeave) {
       std::vector<OwnSample> samples;
       Rng rng(2, Stream::kTest);
       for (int step = 0; step < 300; ++step) {
-        // At both ends too, down to none and up again.
+        // Also removes samples at both ends, until none is left, and then adds new ones.
         const bool leaves = !samples.empty() && (step % 100 > 60 || rng.chance(0.3));
         if (leaves) {
           const std::size_t place = step % 7 == 0 ? samples.size() - 1
@@ -176,7 +176,7 @@ TEST(KernelRidge, RepairsAFactorThatIsNotTrueAnyMore) {
     samples.push_back(draw_sample(rng, 3));
     ridge.add(samples.back().view());
   }
-  // The saved state once more, every entry of L below the diagonal off by 1e-8.
+  // Save the state again, with every entry of L below the diagonal off by 1e-8.
   std::istringstream in(saved(ridge));
   StateReader reader(in, "state", {.kind = "test"});
   std::ostringstream out;

@@ -52,8 +52,8 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// A network for the kernels, whose rows of W_1 that no arm meets are not numbers, and the same one
-// for the oracle, where those rows are zero.
+// A network for the kernels, with NaN in the rows of W_1 that no arm uses, and a copy for the
+// oracle with zeros in those rows.
 struct Network {
   std::vector<float> guarded;
   PlainNetwork plain;
@@ -102,8 +102,8 @@ std::vector<kernels::ArmTile> tiles_of(std::span<const OwnFeatures> arms) {
   return tiles;
 }
 
-// Predictions by arm, then network. Between the columns of the networks lie guards, which have to
-// stay as they are.
+// Predictions by arm, then network. There are guards between the columns of the networks, which
+// must not change.
 std::vector<float> predict(const NetworkShape& shape, std::span<const Network> networks,
                            std::span<const OwnFeatures> arms) {
   constexpr float kGuard = -77.0F;
@@ -125,7 +125,7 @@ std::vector<float> predict(const NetworkShape& shape, std::span<const Network> n
   return predictions;
 }
 
-// What single precision may be off, relative to PlainNetwork::magnitude.
+// The error that single precision may have, relative to PlainNetwork::magnitude.
 constexpr double kRounding = 6 * 0x1p-24;
 
 void expect_predictions_match(const Case& which, std::size_t arm_count, Rng& rng) {
@@ -179,7 +179,7 @@ TEST(Kernels, EveryTargetPredictsLikeThePlainNetworkForEveryNumberOfArms) {
   }
 }
 
-// Larger than what the kernels fetch ahead or keep in the cache.
+// Networks larger than what the kernels prefetch or keep in the cache.
 TEST(Kernels, EveryTargetPredictsLikeThePlainNetworkForLargeNetworks) {
   Rng rng(10, Stream::kTest);
   expect_predictions_match({{200, 130, 2, false}, 0, 200}, 14, rng);
@@ -214,7 +214,7 @@ TEST(Kernels, TilesOfDifferentBlocksMix) {
   }
 }
 
-// Compares what has become of the parameters with the oracle's, whose own step is given.
+// Compares the parameters after a step with those of the oracle. `step` is the oracle's step.
 void expect_step(const Case& which, std::span<const float> before, std::span<const float> after,
                  const PlainNetwork& expected, std::span<const double> step) {
   for (std::uint32_t number = 1; number <= which.shape.depth; ++number) {
@@ -357,7 +357,7 @@ TEST(Kernels, DotMatchesThePlainSumForEveryLength) {
   }
 }
 
-// Memory between two pages that nobody may touch.
+// Memory between two pages that fault on any access.
 class GuardedPages {
  public:
   explicit GuardedPages(std::size_t floats)

@@ -22,7 +22,7 @@ double squared_distance(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-// What holds at the end of Lloyd's iterations, by brute force.
+// Checks by brute force what must be true after Lloyd's iterations have ended.
 void expect_settled(std::span<const float> points, std::size_t dimension, std::size_t groups,
                     const KMeans& result) {
   const std::size_t count = points.size() / dimension;
@@ -60,7 +60,7 @@ void expect_settled(std::span<const float> points, std::size_t dimension, std::s
   }
 }
 
-// The textbook: every point meets every centre in every iteration.
+// Textbook k-means: every iteration compares every point with every centre.
 KMeans plain_k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
                      std::uint64_t seed, std::size_t most_iterations, std::size_t start) {
   const std::size_t count = points.size() / dimension;
@@ -226,7 +226,7 @@ TEST(KMeans, EqualPointsShareAGroup) {
   }
 }
 
-// Grids have many points equally far from two centres, short ones most of all.
+// In grids, and most of all in short ones, many points are equally far from two centres.
 TEST(KMeans, TheShortcutsChangeNoBit) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
@@ -253,7 +253,7 @@ TEST(KMeans, TheBestOfSeveralStartsWins) {
       best = one;
     }
   }
-  EXPECT_GT(spreads.size(), 3U);  // or starts would not matter
+  EXPECT_GT(spreads.size(), 3U);  // otherwise starts would not matter
   expect_same(k_means(points, 3, 12, 5, 100, 6), best);
 }
 

@@ -5,8 +5,8 @@
 #include "mcnb/numeric/kernels.h"
 #include "tests/numeric/ridge_cases.h"
 
-// Ridge states above kSmallRidge, whose updates wait for each other: the same questions as in
-// ridge_test.cpp, and what only they can get wrong.
+// Ridge states above kSmallRidge, which collect updates before they apply them. These tests repeat
+// those of ridge_test.cpp and add the cases that only large states can get wrong.
 namespace mcnb::large_ridge_test {
 namespace {
 
@@ -19,7 +19,7 @@ using ridge_cases::RankThree;
 using ridge_cases::relative_error;
 using ridge_cases::save;
 
-// Adds the same to both.
+// Adds the sample to both.
 void add(RidgeState& state, Batch& batch, const std::vector<float>& x, double reward) {
   state.add(x, reward);
   batch.add(x, reward);
@@ -31,7 +31,7 @@ TEST(LargeRidge, MatchesADirectSolveOverHundredsOfSamples) {
     double lambda;
     std::vector<int> looks;
   };
-  // Before, at and after the waiting updates go in; fewer samples than dimensions, and more.
+  // Looks before, at and after the waiting updates are applied, with few and with many samples.
   const std::vector<Case> all = {{65, 0.01, {1, 15, 16, 17, 300}}, {65, 1.0, {2, 32, 33, 300}},
                                  {65, 100.0, {16, 17, 300}},       {100, 0.01, {17, 250}},
                                  {100, 100.0, {48, 250}},          {257, 0.1, {20, 290}}};
@@ -150,8 +150,8 @@ TEST(LargeRidge, GuardComputesAnInverseThatDriftsAnewAndTheWeightsWithIt) {
   }
 }
 
-// Most directions are never seen: M is badly conditioned, a fresh inverse drifts at once, and
-// repairs must not come whenever they are due.
+// Most directions are never seen, so M is badly conditioned and a fresh inverse drifts at once. The
+// repairs must stay rare all the same.
 TEST(LargeRidge, StaysRightWhereItIsBadlyConditioned) {
   constexpr std::size_t kDimension = 72;
   constexpr double kLambda = 1e-4;
@@ -267,7 +267,7 @@ TEST(LargeRidge, KeepsToItsBoundsWhichDoNotGoBelowTheTruth) {
       RidgeState rest = state;
       rest.remove(std::vector<const RidgeState*>{&other});
       EXPECT_NEAR(rest.bound(x).uncertainty, before, 1e-6 * before);
-      state.add_sums(v * v.transpose(), v, 1);  // nobody says of what x
+      state.add_sums(v * v.transpose(), v, 1);  // the state is not told x
       batch.add(x, 1.0);
       expect_bounded();
     }

@@ -12,7 +12,7 @@ using plain::SimdTargetInScope;
 
 UserId user(std::size_t number) { return static_cast<UserId>(number); }
 
-// A pool in which every user whose number leaves no rest by `every` has a network of its own.
+// A pool in which every `every`-th user, from user 0 on, has a network of its own.
 NetworkPool make_pool(Rng& rng, const NetworkShape& shape, std::size_t users, std::size_t every) {
   NetworkPool pool(shape, plain::draw_network(rng, shape));
   pool.add_users(users);
@@ -148,7 +148,7 @@ TEST(NetworkPoolPredict, DoesNotDependOnTheCompanyOfAnArm) {
   }
 }
 
-// More users than one turn of a thread takes, of small networks and of large ones.
+// Tests more users than a thread takes at a time, with small and with large networks.
 TEST(NetworkPoolPredict, IsTheSameOnAnyNumberOfThreads) {
   Rng rng(6, Stream::kTest);
   struct Size {
@@ -182,7 +182,7 @@ TEST(NetworkPoolPredict, IsTheSameOnAnyNumberOfThreads) {
         ASSERT_TRUE(plain::same_bits(list.row(arm), first_list.row(arm))) << count;
       }
     }
-    // And right, where the turns meet.
+    // The predictions are also right at the boundaries between threads.
     for (int i = 0; i < 50; ++i) {
       const std::size_t column = rng.below(size.users);
       const OwnFeatures& x = arms[i % arms.size()];

@@ -234,8 +234,8 @@ TEST(NetworkPoolState, ParametersThatDoNotMatchTheShapeAreRefused) {
   expect_refused("start", [](Fields& fields) { fields.start.pop_back(); });
   expect_refused("a list is longer", [](Fields& fields) { fields.start.push_back(0.5F); });
   expect_refused("start", [](Fields& fields) { fields.start.clear(); });
-  expect_refused("ends where more", [](Fields& fields) { fields.slab.pop_back(); });
-  expect_refused("more follows", [](Fields& fields) { fields.slab.push_back(0.5F); });
+  expect_refused("ends too early", [](Fields& fields) { fields.slab.pop_back(); });
+  expect_refused("more data follows", [](Fields& fields) { fields.slab.push_back(0.5F); });
 }
 
 TEST(NetworkPoolState, ParametersThatAreNotFiniteAreRefused) {
@@ -260,7 +260,7 @@ TEST(NetworkPoolState, TablesOfUsersThatDoNotMatchTheNetworksAreRefused) {
   expect_refused(words, [](Fields& fields) { fields.distinct = ~std::uint64_t{0}; });
 }
 
-// Nobody could load it; the last good state is worth more.
+// A pool refuses to save a state that could not be loaded, so that the last good file stays.
 TEST(NetworkPoolState, ADivergedPoolIsNotSavedAndTheOldFileStays) {
   const TemporaryFolder folder;
   const std::string path = folder / "pool";
@@ -299,7 +299,7 @@ TEST(NetworkPoolState, AHugeCountOfUsersIsRefusedWithoutHugeMemory) {
       writer.write(std::uint32_t{0});
     });
   };
-  expect_error(ErrorKind::kCorrupt, "ends where more",
+  expect_error(ErrorKind::kCorrupt, "ends too early",
                [&] { load(with_count(NetworkPool::kMaxUsers)); });
   expect_error(ErrorKind::kCorrupt, "a list is longer",
                [&] { load(with_count(NetworkPool::kMaxUsers + 1)); });

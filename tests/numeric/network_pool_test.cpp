@@ -28,7 +28,7 @@ std::vector<UserId> all_users(const NetworkPool& pool) {
 
 std::vector<float> copy_of(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-// A pool in which every user whose number leaves no rest by `every` has a network of its own.
+// A pool in which every `every`-th user, from user 0 on, has a network of its own.
 NetworkPool make_pool(Rng& rng, const NetworkShape& shape, std::size_t users, std::size_t every) {
   NetworkPool pool(shape, plain::draw_network(rng, shape));
   pool.add_users(users);

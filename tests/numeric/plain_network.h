@@ -16,12 +16,13 @@
 #include "mcnb/base/random.h"
 #include "mcnb/numeric/kernels.h"
 #include "mcnb/numeric/network.h"
+#include "tests/expect_error.h"
 #include "tests/sanitizers.h"
 
-// The oracle of the tests of mcnb/numeric, the random cases they share, and what they expect alike.
+// The oracle for the tests of mcnb/numeric, and the random cases and expectations that they share.
 namespace mcnb::plain {
 
-// Features as the whole vector that they stand for.
+// Expands features to the whole vector that they represent.
 inline std::vector<double> dense(const NetworkShape& shape, const Features& features) {
   std::vector<double> x(shape.inputs, 0.0);
   std::copy(features.values.begin(), features.values.end(),
@@ -29,7 +30,7 @@ inline std::vector<double> dense(const NetworkShape& shape, const Features& feat
   return x;
 }
 
-// The network as a textbook has it: in double precision, over one explicit vector of parameters,
+// The network in textbook form: in double precision, over one explicit vector of parameters, with
 // one loop per index.
 class PlainNetwork {
  public:
@@ -42,14 +43,14 @@ class PlainNetwork {
       layers_.push_back({start, inputs, outputs});
       start += (inputs + (shape.biases ? 1 : 0)) * outputs;
     }
-    theta_.resize(start, std::nan(""));  // too short a vector shows in every result
+    theta_.resize(start, std::nan(""));  // a vector that is too short shows up in every result
   }
 
   const NetworkShape& shape() const { return shape_; }
   const std::vector<double>& parameters() const { return theta_; }
   std::vector<double>& parameters() { return theta_; }
 
-  // Where a layer's weights lie, layer = 1 .. depth.
+  // The offset of a layer's weights, for layer = 1 .. depth.
   struct Layer {
     std::size_t start;
     std::size_t inputs;
@@ -96,11 +97,11 @@ class PlainNetwork {
     return step;
   }
 
-  // f(x) with every number replaced by its size: what the rounding errors of f(x) are relative to.
+  // f(x) with all numbers replaced by absolute values: the scale of the rounding errors of f(x).
   double magnitude(const Features& x) const { return run(x, true).sums.back()[0]; }
 
   // How far x is from a kink of the network: the smallest |z| of a hidden unit, relative to the sum
-  // of the sizes of its terms. Above 1e-5 single precision is sure of all signs.
+  // of the absolute values of its terms. Above 1e-5, single precision gets all signs right.
   double margin(const Features& x) const {
     const Pass pass = run(x);
     double smallest = 1.0;
@@ -111,7 +112,7 @@ class PlainNetwork {
         for (std::size_t i = 0; i < at.inputs; ++i) {
           size += std::abs(theta_[at.start + i * at.outputs + j] * pass.inputs[number][i]);
         }
-        if (size > 0.0) {  // else nothing meets the unit, and zero is exact
+        if (size > 0.0) {  // otherwise all inputs of the unit are zero, and zero is exact
           smallest = std::min(smallest, std::abs(pass.sums[number][j]) / size);
         }
       }
@@ -155,8 +156,8 @@ class PlainNetwork {
   std::vector<Layer> layers_;
 };
 
-// Adam with the moments of every parameter written out. Lazy: the rows of W_1 that the features do
-// not meet keep their weights, moments and step counts.
+// Adam with the moments of every parameter written out. If lazy, the rows of W_1 that the features
+// do not use keep their weights, moments and step counts.
 class PlainAdam {
  public:
   PlainAdam(const PlainNetwork& network, double rate)
@@ -192,7 +193,7 @@ class PlainAdam {
   std::vector<int> steps_;
 };
 
-// The gradient that the factors stand for, as long as the parameters.
+// The gradient that the factors represent, as long as the parameters.
 inline std::vector<double> expand(const NetworkShape& shape, const GradientFactors& factors) {
   std::vector<double> gradient;
   std::vector<double> inputs = dense(shape, factors.features);
@@ -243,7 +244,7 @@ inline std::vector<float> draw(Rng& rng, std::size_t count, double size = 1.0) {
   return values;
 }
 
-// Parameters, biases too, that keep all layers' values near one.
+// Draws parameters, including biases, that keep the values of all layers near one.
 inline std::vector<float> draw_network(Rng& rng, const NetworkShape& shape) {
   std::vector<float> parameters(shape.parameter_count());
   for (std::uint32_t layer = 1; layer <= shape.depth; ++layer) {
@@ -257,7 +258,7 @@ inline std::vector<float> draw_network(Rng& rng, const NetworkShape& shape) {
   return parameters;
 }
 
-// Features that keep their values.
+// Features that own their values.
 struct OwnFeatures {
   std::vector<float> values;
   std::uint32_t offset = 0;
@@ -265,7 +266,7 @@ struct OwnFeatures {
   Features view() const { return {values, offset}; }
 };
 
-// Draws features at which single precision is sure which of the network's units are active.
+// Draws features for which single precision surely finds the right active units.
 inline OwnFeatures draw_clear_features(Rng& rng, const PlainNetwork& network, std::size_t count,
                                        std::uint32_t offset = 0, double margin = 1e-5) {
   OwnFeatures x{draw(rng, count), offset};
@@ -290,7 +291,7 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 inline bool same_bits(float a, float b) { return same_bits({&a, 1}, {&b, 1}); }
 
-// Lets one instruction set be used until the end of the scope.
+// Selects one instruction set until the end of the scope.
 class SimdTargetInScope {
  public:
   explicit SimdTargetInScope(const std::string& name) : before_(kernels::simd_target()) {
@@ -304,7 +305,7 @@ class SimdTargetInScope {
   std::string before_;
 };
 
-// Shapes of every depth, with widths around whole vectors of every instruction set.
+// Shapes of every depth, with widths near multiples of every instruction set's vector length.
 inline std::vector<NetworkShape> some_shapes(std::uint32_t inputs) {
   std::vector<NetworkShape> shapes;
   for (const std::uint32_t depth : {2U, 3U, 4U}) {
@@ -325,18 +326,7 @@ inline std::string describe(const NetworkShape& shape) {
          (shape.biases ? ", biases, " : ", ") + std::to_string(shape.inputs) + " inputs";
 }
 
-// Expects an Error of this kind whose message holds `words`.
-inline void expect_error(ErrorKind kind, const std::string& words,
-                         const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error: " << words;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos)
-        << error.what() << "\nshould say: " << words;
-  }
-}
+using mcnb::expect_error;
 
 inline bool machine_has(const std::string& simd_target) {
   return std::ranges::count(kernels::simd_targets(), simd_target) > 0;

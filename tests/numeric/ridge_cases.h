@@ -10,10 +10,10 @@
 #include "mcnb/numeric/ridge.h"
 #include "tests/numeric/plain_network.h"
 
-// Ridge states beside their plain twin: what the tests of small and of large ones share.
+// Ridge states and a plain version of them, for the tests of small and of large states.
 namespace mcnb::ridge_cases {
 
-// All samples, and what they give when solved at once.
+// Keeps all samples and solves for the weights at once.
 struct Batch {
   explicit Batch(std::size_t dimension, double ridge_lambda) : lambda(ridge_lambda) {
     x.resize(0, static_cast<Eigen::Index>(dimension));
@@ -56,7 +56,7 @@ inline double relative_error(const Eigen::MatrixXd& found, const Eigen::MatrixXd
   return (found - expected).norm() / expected.norm();
 }
 
-// How far M M^-1 is from one.
+// The distance of M M^-1 from the identity.
 inline double drift(const RidgeState& state) {
   const Eigen::Index d = state.matrix().rows();
   return (state.matrix() * state.inverse() - Eigen::MatrixXd::Identity(d, d)).norm();
@@ -96,7 +96,7 @@ inline void expect_same_bits(const RidgeState& a, const RidgeState& b) {
   EXPECT_TRUE((a.weights().array() == b.weights().array()).all());
 }
 
-// Samples of which all lie in three directions.
+// Draws samples that all lie in the span of three vectors.
 class RankThree {
  public:
   RankThree(Rng& rng, std::size_t dimension) {

@@ -258,7 +258,7 @@ TEST(Ridge, UncertaintyOfUnseenDirectionsSurvivesHugeSamples) {
         ASSERT_TRUE(state.inverse().allFinite());
         ASSERT_TRUE(state.weights().allFinite());
       }
-      // What is at right angles to all samples is as uncertain as ever.
+      // A direction orthogonal to all samples keeps its initial uncertainty.
       const Eigen::MatrixXd q =
           samples.householderQr().householderQ() * Eigen::MatrixXd::Identity(8, 3);
       const Eigen::VectorXd ones = Eigen::VectorXd::Ones(8);
@@ -427,7 +427,7 @@ TEST(Ridge, SamplesAreAddedLikeInThePlainFormulas) {
   }
 }
 
-// One point alone or with others, on whatever processor with fused multiplication: the same bits.
+// A point gets the same bits alone or with others, on any processor with fused multiply-add.
 TEST(Ridge, PointsArePredictedTogetherWithTheBitsOfOneAlone) {
   for (const std::string& target : kernels::simd_targets()) {
     const plain::SimdTargetInScope scope(target);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDimension = 6;
 
-// Samples, and their sums written out.
+// Samples, and their sums computed directly.
 struct Plain {
   explicit Plain(double ridge_weight)
       : lambda(ridge_weight),
@@ -142,7 +142,7 @@ TEST(TrackedWeights, AreThoseOfAllSamplesAfterEachOne) {
   }
 }
 
-// Where lambda is lost in the rounding, the ridge state knows what to do.
+// If rounding swallows lambda, the weights come from the ridge state, which handles this case.
 TEST(TrackedWeights, KnowWhatToDoWithLargeSamplesAndASmallLambda) {
   TrackedWeights tracked(kDimension, 1e-6);
   SampleSums sums(kDimension);

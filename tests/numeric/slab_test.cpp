@@ -74,7 +74,7 @@ TEST(SlabDeathTest, ShrinkingIsABug) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a process of its own, whose address space is limited to half a gigabyte more than it has.
+// Runs in its own process, with the address space limited to half a gigabyte more than it uses.
 [[noreturn]] void grow_where_the_system_refuses() {
   std::size_t pages = 0;
   std::FILE* file = std::fopen("/proc/self/statm", "r");

@@ -13,7 +13,7 @@ namespace {
 using kernels::BlockRun;
 using kernels::BlockVector;
 
-// Z written out, beside the inverse that is tracked.
+// The full matrix Z, and its tracked inverse.
 class Pair {
  public:
   Pair(std::size_t size, double lambda)
@@ -136,7 +136,7 @@ TEST(TrackedInverse, GoesOnToTheBitAfterSaveAndLoad) {
   }
 }
 
-// A pass that squares share with the vector added last gives it the bits of a pass of its own.
+// Results have the same bits whether the last added vector shares a pass with squares or not.
 TEST(TrackedInverse, IsTheSameToTheBitWhetherOrNotItWasAskedInBetween) {
   for (const double length : {1.0, 1e7}) {  // without and with drift
     Rng rng(6, Stream::kTest);
@@ -169,7 +169,7 @@ double relative_error(const Eigen::MatrixXd& found, const Eigen::MatrixXd& expec
   return (found - expected).norm() / expected.norm();
 }
 
-// Whatever waits and whatever has gone into the matrices.
+// Results are right whether updates wait or have been applied to the matrices.
 TEST(TrackedInverse, GivesOutTheMatricesAndSolvesForVectors) {
   Rng rng(7, Stream::kTest);
   Pair pair(34, 0.5);

@@ -19,7 +19,7 @@ using plain::SimdTargetInScope;
 
 const float kNan = std::nanf("");
 
-// Samples that keep their features.
+// Samples that own their features.
 struct OwnSamples {
   std::vector<OwnFeatures> features;
   std::vector<float> rewards;
@@ -222,7 +222,7 @@ TEST(Training, EndsWithTheFirstEpochWhoseLossIsSmallEnough) {
   EXPECT_EQ(report.steps, 5 * report.epochs);
   EXPECT_GT(report.epochs, 2U);
   EXPECT_LT(report.steps, 5000U);
-  // One epoch less had not been enough.
+  // One epoch less would not have been enough.
   options.step_limit = report.steps - 5;
   network = begin;
   order = Rng(1, Stream::kTrainingOrder);

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "mcnb/serve/http/openapi.h"
+#include "mcnb/serve/http/routes.h"
+#include "tests/serve/http/curl_commands.h"
 #include "tests/serve/serving.h"
 
 namespace mcnb::docs_test {
@@ -59,8 +62,8 @@ std::string run_script(const TemporaryFolder& folder, const std::string& script)
   return printed;
 }
 
-// Everything that the page shows is in the answer, with the same types; texts are the same too,
-// but for those that chance decides.
+// Expects everything that the page shows in the answer, with the same types. Texts must be equal
+// too, except for random ones.
 void expect_shown(const json& shown, const json& answer, const std::string& where) {
   if (shown.is_object()) {
     for (const auto& [name, value] : shown.items()) {
@@ -77,6 +80,59 @@ void expect_shown(const json& shown, const json& answer, const std::string& wher
   } else {
     EXPECT_EQ(shown.type(), answer.type()) << where;
   }
+}
+
+bool has_type(const json& value, const std::string& type) {
+  return (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+         (type == "string" && value.is_string()) || (type == "boolean" && value.is_boolean()) ||
+         (type == "number" && value.is_number()) ||
+         (type == "integer" && value.is_number_integer());
+}
+
+// The properties of a schema, with those of the schemas that it extends.
+json properties_of(const json& document, const json& schema) {
+  if (schema.contains("$ref")) {
+    const std::string reference = schema.at("$ref");
+    return properties_of(document, document.at(json::json_pointer(reference.substr(1))));
+  }
+  json properties = schema.value("properties", json::object());
+  for (const json& part : schema.value("allOf", json::array())) {
+    properties.update(properties_of(document, part));
+  }
+  return properties;
+}
+
+// Everything in the response is in the schema, with its type. A schema without properties says
+// nothing about them.
+void expect_in_schema(const json& response, const json& document, const json& schema,
+                      const std::string& where) {
+  if (schema.contains("type")) {
+    EXPECT_TRUE(has_type(response, schema.at("type"))) << where;
+  }
+  if (response.is_array() && schema.contains("items")) {
+    for (const json& element : response) {
+      expect_in_schema(element, document, schema.at("items"), where + "[]");
+    }
+  }
+  const json properties = properties_of(document, schema);
+  if (!response.is_object() || properties.empty()) {
+    return;
+  }
+  for (const auto& [name, value] : response.items()) {
+    ASSERT_TRUE(properties.contains(name)) << where << " has no property " << name;
+    expect_in_schema(value, document, properties.at(name), where + "." + name);
+  }
+}
+
+// The response to the last command of an example has the schema of its endpoint.
+void expect_documented(const Block& example, const json& response) {
+  static const json document = json::parse(openapi_document());
+  const CurlCommand command = curl_commands(example.text).back();
+  const Endpoint& endpoint = *find_endpoint(command.method, command.path).endpoint;
+  ASSERT_NE(endpoint.response, nullptr);
+  expect_in_schema(response, document,
+                   document.at("components").at("schemas").at(endpoint.response),
+                   endpoint.response);
 }
 
 TEST(Docs, EveryExampleOfTheApiWorksAsShown) {
@@ -100,6 +156,7 @@ TEST(Docs, EveryExampleOfTheApiWorksAsShown) {
       const std::string last = printed.substr(printed.rfind('\n') + 1);
       SCOPED_TRACE(blocks[i].text + printed);
       expect_shown(json::parse(blocks[i + 1].text), json::parse(last), "answer");
+      expect_documented(blocks[i], json::parse(last));
     }
   }
   EXPECT_GE(run, 15);

@@ -53,8 +53,8 @@ class HttpClient {
     return read_reply();
   }
 
-  // Where the other side has stopped listening the rest is not sent: a reply that it gave before
-  // can still be read, and reading fails where there is none.
+  // Stops sending if the other side has closed the connection. A reply that was sent before can
+  // still be read; reading fails if there was no reply.
   void send_raw(std::string_view bytes) {
     connect();
     while (!bytes.empty()) {

@@ -5,7 +5,7 @@
 
 #include "mcnb/base/random.h"
 #include "mcnb/serve/model/model.h"
-#include "mcnb/serve/store/snapshot_files.h"
+#include "mcnb/serve/model/model_state.h"
 
 // Small models and requests for the tests of the service.
 namespace mcnb::cases {
@@ -19,7 +19,7 @@ inline ModelOptions small_model() {
   return options;
 }
 
-// Three actions, drawn by the event's number.
+// Three actions, drawn from the event's number.
 inline RankRequest request_of(std::uint64_t number, const std::string& user) {
   Rng rng(1, Stream::kTest, number);
   RankRequest request;
@@ -45,10 +45,10 @@ class Ledger {
   Model* operator->() { return &model_; }
 
   void add(const Event& event) {
-    model_.apply(event, ++place_);
+    model_.apply(event, ++position_);
     events_.push_back(event);
   }
-  // Decides and applies; the decision.
+  // Makes a decision, applies it and returns it.
   Decision rank(const RankRequest& request, std::int64_t time = 1000) {
     if (model_.needs_arrival(request.user_id)) {
       add(Arrival{model_.user_key(request.user_id)});
@@ -61,16 +61,17 @@ class Ledger {
   RewardOutcome reward(const std::string& event, float value, const std::string& id = "",
                        std::int64_t time = 2000) {
     const Reward given{event, id, time, value};
-    events_.push_back(given);
-    return model_.apply_reward(given, ++place_);
+    const RewardOutcome outcome = model_.judge(given);
+    add(given);
+    return outcome;
   }
   const std::vector<Event>& events() const { return events_; }
-  std::string state() { return Snapshots::bytes_of(model_, "test"); }
+  std::string state() { return state_bytes(model_); }
 
  private:
   ThreadPool threads_;
   Model model_;
-  std::uint64_t place_ = 0;
+  std::uint64_t position_ = 0;
   std::vector<Event> events_;
 };
 

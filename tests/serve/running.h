@@ -4,19 +4,22 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include "mcnb/serve/engine/engine.h"
+#include "mcnb/serve/store/sqlite_log_store.h"
 #include "tests/serve/model_cases.h"
 #include "tests/temporary_folder.h"
 
-// An engine in the test's own process, and the files it leaves.
+// An engine in the test's own process, and access to the files that it writes.
 namespace mcnb::cases {
 
-// A clock that only the test moves.
+// A clock that only the test moves. Intervals pass in real time.
 class HandClock : public Clock {
  public:
   std::int64_t now() override { return time_; }
   std::int64_t system_now() override { return time_; }
+  double uptime() override { return real_.uptime(); }
   void not_before(std::int64_t time) override { floor_ = time; }
   void set(std::int64_t time) { time_ = time; }
   std::int64_t floor() const { return floor_; }
@@ -24,6 +27,7 @@ class HandClock : public Clock {
  private:
   std::atomic<std::int64_t> time_{1'000'000};
   std::atomic<std::int64_t> floor_{0};
+  SteadyClock real_;
 };
 
 inline std::shared_ptr<RankTask> rank_task(const RankRequest& request,
@@ -46,10 +50,15 @@ inline std::shared_ptr<ControlTask> control_task(
     std::function<void(ControlTask&, ModelHost&, std::int64_t)> work) {
   auto task = std::make_shared<ControlTask>();
   ControlTask* own = task.get();
-  task->work = [own, work](ModelHost& host, LogStore&, std::int64_t time) {
+  task->work = [own, work](ModelHost& host, Storage&, std::int64_t time) {
     work(*own, host, time);
   };
   return task;
+}
+
+// Makes the task erase a user's rows after the commit that forgets the user.
+inline void erase_afterwards(ControlTask& task, const Erasure& erasure) {
+  task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
 }
 
 // An engine with the calls that tests make, each waiting for its answer.
@@ -61,6 +70,11 @@ class Running {
     options.folder = folder;
     options.threads = 1;
     engine_ = std::make_unique<Engine>(options, clock, metrics);
+  }
+
+  explicit Running(std::unique_ptr<Storage> storage, EngineOptions options = {}) {
+    options.threads = 1;
+    engine_ = std::make_unique<Engine>(std::move(storage), options, clock, metrics);
   }
 
   Engine& engine() { return *engine_; }
@@ -98,7 +112,7 @@ class Running {
   }
   std::shared_ptr<ControlTask> forget(const std::string& user) {
     return control([user](ControlTask& task, ModelHost& host, std::int64_t time) {
-      task.erasures.push_back(host.forget("m", user, time));
+      erase_afterwards(task, host.forget("m", user, time));
     });
   }
   ModelReport report() {
@@ -115,13 +129,12 @@ class Running {
     }
   }
 
-  // All of them in one batch, unless there are too many for one. `first` runs while they wait.
-  void run_together(const std::vector<std::shared_ptr<Task>>& tasks,
-                    const std::function<void()>& first = {}) {
+  // Runs all tasks in one batch, unless they are too many for one. `first` runs while they wait.
+  void run_together(const std::vector<Task>& tasks, const std::function<void()>& first = {}) {
     std::promise<void> begun;
     std::promise<void> go;
     auto blocker = std::make_shared<ControlTask>();
-    blocker->work = [&](ModelHost&, LogStore&, std::int64_t) {
+    blocker->work = [&](ModelHost&, Storage&, std::int64_t) {
       begun.set_value();
       go.get_future().wait();
     };
@@ -129,8 +142,8 @@ class Running {
     begun.get_future().wait();
     std::atomic<std::size_t> left{tasks.size()};
     std::promise<void> all;
-    for (const std::shared_ptr<Task>& task : tasks) {
-      task->done = [&] {
+    for (const Task& task : tasks) {
+      base_of(task).done = [&] {
         if (left.fetch_sub(1) == 1) {
           all.set_value();
         }
@@ -144,18 +157,18 @@ class Running {
     all.get_future().wait();
   }
 
-  // As `play`, many at once: one wait for the disk instead of many.
+  // Does what `play` does in a few batches, so that it waits for the disk only a few times.
   void play_together(std::uint64_t from, std::uint64_t to) {
-    std::vector<std::shared_ptr<Task>> ranks;
-    std::vector<std::shared_ptr<Task>> rewards;
+    std::vector<Task> ranks;
+    std::vector<Task> rewards;
     for (std::uint64_t i = from; i < to; ++i) {
       ranks.push_back(rank_task(request_of(i, "user-" + std::to_string(i % 5))));
       rewards.push_back(reward_task("event-" + std::to_string(i), static_cast<float>(i % 2)));
     }
     for (const auto& tasks : {ranks, rewards}) {
       run_together(tasks);
-      for (const std::shared_ptr<Task>& task : tasks) {
-        ASSERT_FALSE(task->error.has_value()) << task->error->message;
+      for (const Task& task : tasks) {
+        ASSERT_FALSE(base_of(task).error.has_value()) << base_of(task).error->message;
       }
     }
   }
@@ -179,10 +192,22 @@ inline std::map<std::string, std::string> all_files(const std::filesystem::path&
 
 inline std::uint64_t digest_of(const std::filesystem::path& folder) {
   ThreadPool threads(1);
-  ModelHost host(folder, threads);
-  LogStore store(folder, LogStore::Access::kReadWrite);
-  host.recover(store);
+  const std::unique_ptr<Storage> storage = open_data_folder(folder, StorageAccess::kOwn);
+  ModelHost host(*storage, threads);
+  host.recover();
   return host.digests().at("m");
+}
+
+// Opens the log of a folder while the engine that owns it runs.
+inline SqliteLogStore log_beside(const std::filesystem::path& folder) {
+  return SqliteLogStore(folder, SqliteLogStore::Access::kReadWrite);
+}
+
+// The position of the first row that a model still has; 0 if it has no rows.
+inline std::uint64_t first_position(LogStore& log, std::uint32_t model) {
+  std::uint64_t first = 0;
+  log.replay(model, 0, [&](const LogRow& row) { first = first == 0 ? row.position : first; });
+  return first;
 }
 
 inline std::vector<std::filesystem::path> snapshots_in(const std::filesystem::path& folder) {
@@ -192,6 +217,31 @@ inline std::vector<std::filesystem::path> snapshots_in(const std::filesystem::pa
   }
   std::ranges::sort(files);
   return files;
+}
+
+template <class Condition>
+void wait_until(Condition condition) {
+  for (int i = 0; i < 10'000 && !condition(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ASSERT_TRUE(condition());
+}
+
+inline void run_sql(const std::filesystem::path& folder, const std::string& sql) {
+  Database(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite).run(sql.c_str());
+}
+
+inline std::int64_t ask_sql(const std::filesystem::path& folder, const std::string& sql) {
+  return Database(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite)
+      .number(sql.c_str());
+}
+
+inline std::vector<std::string> snapshot_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : snapshots_in(folder)) {
+    names.push_back(path.filename().string());
+  }
+  return names;
 }
 
 inline void damage(const std::filesystem::path& path, std::size_t at) {

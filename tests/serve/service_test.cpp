@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/http/api_keys.h"
 #include "mcnb/serve/server.h"
 #include "tests/serve/serving.h"
@@ -86,7 +85,7 @@ TEST(Service, RolesAllowWhatTheySay) {
   bearer.send_raw(
       "GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer read-secret\r\n\r\n");
   EXPECT_EQ(bearer.read_reply().status, 200);
-  // The keys themselves are nowhere.
+  // The log of the service does not contain the keys.
   EXPECT_EQ(server.program().errors_so_far().find("secret"), std::string::npos);
 }
 
@@ -96,7 +95,7 @@ TEST(Service, WithoutKeysItListensOnLoopbackOnly) {
       run_program({"serve", "--data", (folder / "data").string(), "--host", "0.0.0.0"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("loopback only"), std::string::npos);
-  // What looks like loopback, but is a name that anybody may own.
+  // A host name that looks like loopback but that anybody may own.
   const ProgramOutcome name =
       run_program({"serve", "--data", (folder / "data").string(), "--host", "127.0.0.1.invalid"});
   EXPECT_EQ(name.status, 2);
@@ -110,7 +109,7 @@ TEST(Service, BodiesAndHeadersAreLimited) {
       http.post("/v1/models/default/rank", "{\"a\":\"" + std::string(1 << 20, 'x') + "\"}");
   EXPECT_EQ(large.status, 413);
   EXPECT_EQ(code_of(large), "too_large");
-  // A body that does not say how long it is.
+  // A body without a stated length.
   HttpClient chunked(server.port());
   chunked.send_raw(
       "POST /v1/models/default/rank HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -143,7 +142,7 @@ TEST(Service, SlowClientsAreEndedAndBlockNobody) {
     slow.push_back(std::make_unique<HttpClient>(port));
     slow.back()->send_raw(beginning);
   }
-  // They send a byte now and then; others are served meanwhile.
+  // These clients send a byte now and then; other clients are served meanwhile.
   HttpClient quick(port);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(quick.post("/v1/models/default/rank", kRank).status, 200);
@@ -167,7 +166,7 @@ TEST(Service, ConnectionsAreLimited) {
     EXPECT_EQ(clients.back()->get("/livez").status, 200);
   }
   clients.pop_back();
-  bool served = false;  // the place becomes free soon after the connection has ended
+  bool served = false;  // the slot becomes free soon after the connection has ended
   for (int i = 0; i < 200 && !served; ++i) {
     try {
       HttpClient next(port);
@@ -255,7 +254,7 @@ TEST(Service, MetricsCountWhatHappens) {
   }
 }
 
-// Files of the server may not grow beyond this: a disk that is full.
+// The limit of the server's files, which acts like a full disk.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) {
@@ -286,7 +285,7 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
   HttpClient http(server->port());
   std::vector<std::string> acknowledged;
   HttpReply reply;
-  // Space that SQLite finds again lets a few more through.
+  // A few more requests may succeed, because SQLite reuses free space.
   for (int i = 0, failures = 0; i < 3000 && failures < 4; ++i) {
     const std::string event = "event-" + std::to_string(i);
     reply =
@@ -305,7 +304,7 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
   EXPECT_NE(reply.head.find("Retry-After"), std::string::npos);
   EXPECT_EQ(http.get("/readyz").status, 503);
   EXPECT_EQ(http.get("/livez").status, 200);
-  // There is room again.
+  // The disk has space again.
   const rlimit enough{RLIM_INFINITY, RLIM_INFINITY};
   server->program().limit(RLIMIT_FSIZE, enough);
   while (http.get("/readyz").status != 200) {
@@ -319,180 +318,6 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
   EXPECT_EQ(server->stop().status, 0);
   const Verification states = verify_data((folder / "data").string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
-}
-
-TEST(Service, DamagedDataIsRefusedByName) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "data");
-  put_file(folder / "data" / "mcnb.db", std::string(5000, 'x'));
-  Serving server(folder / "data");
-  const ProgramOutcome outcome = server.wait();
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.errors.find("mcnb.db"), std::string::npos) << outcome.errors;
-  EXPECT_EQ(file_contents(folder / "data" / "mcnb.db"), std::string(5000, 'x'));
-}
-
-// A folder with two snapshots and the event "kept"; the database holds all of it.
-void serve_twice(const std::filesystem::path& data) {
-  for (const char* event : {"kept", "later"}) {
-    Serving server(data);
-    HttpClient http(server.port());
-    const HttpReply reply =
-        http.post("/v1/models/default/rank",
-                  R"({"eventId":")" + std::string(event) + R"(",)" + kRank.substr(1));
-    ASSERT_EQ(reply.status, 200) << reply.body;
-    ASSERT_EQ(server.stop().status, 0);
-  }
-}
-
-std::vector<std::filesystem::path> snapshots_of(const std::filesystem::path& data) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(data / "snapshots")) {
-    files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  return files;
-}
-
-void change_byte(const std::filesystem::path& path, std::size_t at) {
-  std::string bytes = file_contents(path);
-  ASSERT_LT(at, bytes.size());
-  bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
-  put_file(path, bytes);
-}
-
-TEST(Service, ADamagedSnapshotIsSetAsideAndTheOneBeforeServes) {
-  const TemporaryFolder folder;
-  serve_twice(folder / "data");
-  const auto snapshots = snapshots_of(folder / "data");
-  ASSERT_EQ(snapshots.size(), 2U);
-  change_byte(snapshots[1], file_contents(snapshots[1]).size() / 2);
-  Serving server(folder / "data");
-  HttpClient http(server.port());
-  for (const char* event : {"kept", "later"}) {
-    EXPECT_EQ(http.get("/v1/models/default/events/" + std::string(event)).status, 200);
-  }
-  const ProgramOutcome outcome = server.stop();
-  EXPECT_NE(outcome.errors.find("went back to the snapshot"), std::string::npos) << outcome.errors;
-  EXPECT_TRUE(std::filesystem::exists(snapshots[1].string() + ".damaged"));
-  EXPECT_TRUE(std::filesystem::exists(snapshots[0]));
-}
-
-TEST(Service, ADamagedEventIsRefusedByName) {
-  const TemporaryFolder folder;
-  serve_twice(folder / "data");
-  const std::filesystem::path database = folder / "data" / "mcnb.db";
-  std::filesystem::remove_all(folder / "data" / "snapshots");  // so that all events are needed
-  change_byte(database, file_contents(database).find("kept") + 1);
-  const std::string damaged = file_contents(database);
-  Serving server(folder / "data");
-  const ProgramOutcome outcome = server.wait();
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.errors.find("checksum"), std::string::npos) << outcome.errors;
-  EXPECT_TRUE(file_contents(database) == damaged);
-}
-
-TEST(Service, AFolderThatCannotBeWrittenIsRefused) {
-  const TemporaryFolder folder;
-  serve_twice(folder / "data");
-  const std::string before = file_contents(folder / "data" / "mcnb.db");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "data")) {
-    std::filesystem::permissions(entry.path(), std::filesystem::perms(0555));
-  }
-  std::filesystem::permissions(folder / "data", std::filesystem::perms(0555));
-  // The administrator may write everywhere, unless that right is given up.
-  const std::vector<std::string> serve{"serve", "--data", (folder / "data").string(), "--port",
-                                       "0"};
-  std::vector<std::string> plainly{"--bounding-set=-dac_override", "--inh-caps=-all", MCNB_BINARY};
-  plainly.insert(plainly.end(), serve.begin(), serve.end());
-  const ProgramOutcome outcome =
-      ::geteuid() == 0 ? Program(plainly, {}, "/usr/bin/setpriv").wait() : Program(serve).wait();
-  std::filesystem::permissions(folder / "data", std::filesystem::perms(0755));
-  std::filesystem::permissions(folder / "data" / "snapshots", std::filesystem::perms(0755));
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.errors.find((folder / "data").string()), std::string::npos) << outcome.errors;
-  EXPECT_TRUE(file_contents(folder / "data" / "mcnb.db") == before);
-}
-
-// A data folder whose one event waits since `time`, in milliseconds since 1970.
-void decide_at(const std::filesystem::path& data, std::int64_t time) {
-  std::filesystem::create_directories(data);
-  ThreadPool threads(1);
-  ModelHost host(data, threads);
-  LogStore store(data, LogStore::Access::kReadWrite);
-  host.recover(store);
-  ModelOptions options;
-  options.dimension = 2;
-  host.create("default", options);
-  RankRequest request;
-  request.event_id = "old";
-  request.user_id = "ann";
-  request.actions = {"a"};
-  request.features = {1.0F, 0.0F};
-  request.eligible = {true};
-  ASSERT_TRUE(host.decide("default", {&request}, time, store).front().decision.has_value());
-  write_batch(store, host.take_batch());
-}
-
-TEST(Service, ClocksThatWereAheadOrBehindDoNoHarm) {
-  const TemporaryFolder folder;
-  constexpr std::int64_t kFuture = 32'503'680'000'000;  // the year 3000
-  decide_at(folder / "ahead", kFuture);
-  {
-    // Before the restart the clock was far ahead: times go on from there, and the event waits.
-    Serving server(folder / "ahead");
-    HttpClient http(server.port());
-    EXPECT_EQ(http.post("/v1/models/default/events/old/reward", R"({"value":1})").body,
-              R"({"outcome":"learned"})");
-    const HttpReply reply = http.post("/v1/models/default/rank",
-                                      R"({"eventId":"new","userId":"u","actions":[{"id":"a"}]})");
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    EXPECT_GE(json::parse(http.get("/v1/models/default/events/new").body).at("time"), kFuture);
-    EXPECT_EQ(server.stop().status, 0);
-  }
-  decide_at(folder / "behind", 1000);
-  {
-    // Before the restart it was 1970: the waiting time is over, but nothing is erased by age.
-    Serving server(folder / "behind");
-    HttpClient http(server.port());
-    EXPECT_EQ(http.post("/v1/models/default/events/old/reward", R"({"value":1})").body,
-              R"({"outcome":"late"})");
-    EXPECT_EQ(http.get("/v1/models/default/events/old").status, 200);
-    const ProgramOutcome outcome = server.stop();
-    EXPECT_NE(outcome.errors.find("the clock stands far after"), std::string::npos);
-  }
-  for (const char* data : {"ahead", "behind"}) {
-    const Verification states = verify_data((folder / data).string(), 1);
-    EXPECT_TRUE(states.agree) << states.lines.front();
-    EXPECT_EQ(LogStore(folder / data, LogStore::Access::kReadOnly).base_place(), 0U);
-  }
-}
-
-TEST(Service, ABackupIsADataFolder) {
-  const TemporaryFolder folder;
-  std::string kept;
-  {
-    Serving server(folder / "data");
-    HttpClient http(server.port());
-    http.post("/v1/models/default/rank", R"({"eventId":"before",)" + kRank.substr(1));
-    EXPECT_EQ(http.post("/v1/models/default/snapshot", "").status, 200);
-    http.post("/v1/models/default/rank", R"({"eventId":"kept",)" + kRank.substr(1));
-    http.post("/v1/models/default/events/before/reward", R"({"value":1})");
-    EXPECT_EQ(http.post("/v1/backup", R"({"name":"monday"})").status, 201);
-    EXPECT_EQ(code_of(http.post("/v1/backup", R"({"name":"monday"})")), "backup_exists");
-    http.post("/v1/models/default/rank", R"({"eventId":"after",)" + kRank.substr(1));
-    kept = http.get("/v1/models/default/events/kept").body;
-  }
-  const std::filesystem::path backup = folder / "data" / "backups" / "monday";
-  const Verification states = verify_data(backup.string(), 1);
-  EXPECT_TRUE(states.agree) << states.lines.front();
-  Serving server(backup);
-  HttpClient http(server.port());
-  EXPECT_EQ(http.get("/v1/models/default/events/kept").body, kept);
-  EXPECT_EQ(http.get("/v1/models/default/events/after").status, 404);
-  EXPECT_EQ(http.post("/v1/models/default/events/kept/reward", R"({"value":1})").body,
-            R"({"outcome":"learned"})");
-  EXPECT_EQ(json::parse(http.get("/v1/models/default").body).at("modelVersion"), 2);
 }
 
 TEST(Service, ThePrintedConfigurationReadsBackTheSame) {

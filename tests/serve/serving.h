@@ -14,7 +14,7 @@
 
 namespace mcnb {
 
-// The port that a server says it listens on; nothing while it has not.
+// The port on which the server says that it listens; nullopt if it has not said so yet.
 inline std::optional<std::uint16_t> port_in(const std::string& log) {
   const std::size_t line = log.find("\"listening\"");
   const std::size_t port = line == std::string::npos ? line : log.find("\"port\":\"", line);
@@ -31,7 +31,7 @@ class Serving {
                    const std::string& binary = MCNB_BINARY)
       : program_(arguments(data, std::move(more)), {}, binary) {}
 
-  // Waits until it listens. Throws where it ends instead.
+  // Waits until the server listens. Throws if it ends instead.
   std::uint16_t port() {
     while (!port_) {
       const bool running = program_.is_running();
@@ -47,7 +47,7 @@ class Serving {
   }
 
   void kill() { program_.signal(SIGKILL); }
-  // Ends it in good order.
+  // Shuts the server down in good order.
   ProgramOutcome stop() {
     program_.signal(SIGTERM);
     return program_.wait();

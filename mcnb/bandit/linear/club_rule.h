@@ -13,7 +13,7 @@ namespace mcnb {
 
 enum class GraphKind { kComplete, kRandom };
 
-// What the policies have alike that cluster users as CLUB does.
+// The options of policies that cluster users as CLUB does.
 struct ClubOptions {
   double lambda = 1.0;
   double alpha = 0.1;
@@ -23,19 +23,19 @@ struct ClubOptions {
 
 OptionTable<ClubOptions> club_option_table();
 
-// The graph at the start. Borrows the users.
+// Makes the graph at the start. Borrows the users' rows.
 std::unique_ptr<UserGraph> make_user_graph(GraphKind kind, const UserRows& known,
                                            std::uint64_t seed);
 
-// What the rule of CLUB has to know of a user.
+// What the rule of CLUB compares of a user.
 struct ClubUser {
   double squared_norm;  // of its weights
   double width;         // F(T)
 };
 
-// The edges of a user u that go by the rule of CLUB: of `links`, those to users j with
-// ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)). squared_distance(row) and width(row) tell of known
-// users; those who are not known have w = 0 and T = 0.
+// Reduces `links` of a user u to the edges that the rule of CLUB cuts: those to users j with
+// ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)). squared_distance(row) and width(row) describe known
+// users; users without samples have w = 0 and T = 0.
 template <class SquaredDistance, class Width>
 void keep_distant(UserGraph::Links& links, double alpha_2, const ClubUser& user,
                   SquaredDistance squared_distance, Width width) {

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <functional>
 
-#include "mcnb/bandit/linear/cut_graph.h"
 #include "mcnb/bandit/linear/item_table.h"
-#include "mcnb/bandit/linear/linear_choice.h"
 #include "mcnb/bandit/linear/linear_clusters.h"
 #include "mcnb/bandit/linear/linear_users.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/linear/pruned_graph.h"
+#include "mcnb/bandit/linear/upper_bounds.h"
+#include "mcnb/bandit/policy_kind.h"
 
 namespace mcnb {
 namespace {
@@ -31,53 +31,46 @@ OptionTable<CofibaOptions> option_table() {
   table.number("lambda", &CofibaOptions::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
       .number("alpha", &CofibaOptions::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .number("alpha_2", &CofibaOptions::alpha_2, {0.0, 1e6},
-              "the same when users are compared, as a multiple of alpha")
-      .choice(
-          "items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
-          "what stands for an item: its id while there are at most most_items, or always groups")
+              "weight of the uncertainty when users are compared, as a multiple of alpha")
+      .choice("items", &CofibaOptions::items, {{"auto", Items::kAuto}, {"groups", Items::kGroups}},
+              "how items are told apart: by id, up to most_items of them, or always by groups")
       .count("most_items", &CofibaOptions::most_items, {1, ItemTable::kMost},
-             "items that are known by their ids; with more, groups stand for all")
+             "the most items that are told apart by id; with more, groups are used")
       .count("item_groups", &CofibaOptions::item_groups, {1, 200},
-             "groups of items with like features, at most");
+             "the most groups of items with similar features");
   return table;
 }
 
-CofibaOptions parse(const OptionValues& values) {
-  CofibaOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
 // COFIBA: users are clustered relative to items, and items by how they cluster users. The items are
-// in a graph that loses edges; each of its components has a user graph of its own, complete at the
-// start. An arm is scored with the state of its user's component in the graph of its item,
-// x.w + alpha sqrt(x^T M^-1 x * log(1 + t)).
+// in a graph that loses edges. Each of its components has its own user graph, complete at the
+// start.
 //
-// After feedback for a user u on an item with features x (the sample is learned and t counts it):
-// - Users: in the user graph of that item, an edge (u, j) goes when u and j disagree about x:
-//   |(w_u - w_j).x| > CB_u(x) + CB_j(x), CB(x) = alpha_2 alpha sqrt(x^T M^-1 x * log(1 + t)), w and
-//   M each user's own.
-// - Items: an edge (x, l) goes when the users who agree with u about l, edges or not, are not those
-//   who agree with u about x. Where items come apart, the part of x keeps the user graph, each
-//   other part gets a fresh, complete one.
+// Choose: an arm is scored with the ridge state of its user's component in the user graph of its
+// item: x.w + alpha sqrt(x^T M^-1 x * log(1 + t)).
+// Learn, for a user u and an item with features x, after the sample is added and t counts it:
+// - Users: in the user graph of the item, u loses its edge to every user j who disagrees about x:
+//   |(w_u - w_j).x| > CB_u(x) + CB_j(x), CB(x) = alpha_2 alpha sqrt(x^T M^-1 x * log(1 + t)), where
+//   w and M are each user's own.
+// - Items: the item loses its edge to an item l if the users who agree with u about l, whatever
+// their
+//   edges, are not those who agree with u about x. If the items split, the part of x keeps the user
+//   graph and each other part gets a fresh, complete one.
 //
-// item_table.h says what stands for an item and what it looks like: with ids or blocks, as it did
-// when feedback on it last came; groups look like their centres. Items join the graph with their
-// first feedback: linked to all items of one component, that of the item with the nearest features,
-// which is also whose user graph scores an arm until then. (In the paper all items are there from
-// the beginning. One that was linked to everything later on would bring all components together.)
-// While no item is known there is one user graph for all. Users who come later: user_graph.h.
+// item_table.h says how items are told apart and which features they have. An item joins the graph
+// with its first feedback, linked to all items in the component of the item with the nearest
+// features; until then the user graph of that component scores it. (In the paper all items exist
+// from the beginning. Linked to everything, a new item would merge all components.) While no item
+// is known, there is one user graph. Later users: user_graph.h.
 //
-// Neighbourhoods must be equal to the last user, so items soon stand alone, and then every user
-// graph begins anew and sees only the feedback on its own item: the fewer items, the sooner users
-// are told apart. That is why groups are few unless more are asked for.
+// Two items agree only if their neighbourhoods are equal to the last user, so items soon stand
+// alone. Then every user graph begins anew and sees only the feedback on its own item: the fewer
+// items, the sooner users are told apart. That is why there are few groups by default.
 //
-// Start data only updates states. A round costs the squares of its arms' features and, while an
-// item is not known or where groups stand for items, the search for the nearest one. Feedback costs
-// an update for every user graph that has lost edges, and for each item that is still linked to x
-// the comparison of users, one by one, up to the first difference: d multiplications for a user,
-// d^2 only where the estimates are so far apart that the other user's uncertainty decides. A user
-// graph's first cut sums up all users, n d^2.
+// Start data only updates states. A round costs the squares of its arms' features and, for unknown
+// items and for groups, the search for the nearest item. Feedback costs an update of every user
+// graph that has lost edges. For each item still linked to x it compares users one by one up to the
+// first difference: d multiplications for a user, and d^2 only if the other user's uncertainty
+// decides. The first cut of a user graph sums up all users, n d^2.
 class Cofiba final : public Policy {
  public:
   Cofiba(const CofibaOptions& options, const PolicySetup& setup)
@@ -107,28 +100,14 @@ class Cofiba final : public Policy {
   }
 
   ArmIndex choose(const Round& round) override {
-    if (!has_long_features(round)) {
-      return highest(scores(round));
-    }
     users_.check_round(round);
-    return choose_by_bounds(round, users_, exploration_scale(options_.alpha, rewards_), threads_,
-                            std::bind_front(&Cofiba::find_ridge, this));
+    return choose_arm(round, upper_bounds(), std::bind_front(&Cofiba::find_ridge, this));
   }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
-    const double scale = exploration_scale(options_.alpha, rewards_);
-    const auto make_score = [&](const Arm& arm, const RidgePrediction& said) {
-      const double bonus = scale * said.uncertainty;
-      return Score{.value = said.estimate + bonus,
-                   .estimate = said.estimate,
-                   .meta_bonus = bonus,
-                   .cluster_size = clusters_for(arm).graph().size(arm.user)};
-    };
-    std::vector<Score> scores;
-    score_arms(round, users_, threads_, std::bind_front(&Cofiba::find_ridge, this), make_score,
-               scores);
-    return scores;
+    return score_arms(round, upper_bounds(), std::bind_front(&Cofiba::find_ridge, this),
+                      [this](const Arm& arm) { return clusters_for(arm).graph().size(arm.user); });
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -200,7 +179,7 @@ class Cofiba final : public Policy {
   }
 
  private:
-  // What one user says about one point, to compare others with.
+  // The opinion of one user about one point, with which others are compared.
   struct Probe {
     Features features;
     std::optional<std::uint32_t> block;
@@ -208,8 +187,12 @@ class Cofiba final : public Policy {
     double scale = 0.0;     // of uncertainties
     double estimate = 0.0;  // of the user
     double width = 0.0;     // CB of the user
-    double widest = 0.0;    // CB of a user without samples: no user's is larger
+    double widest = 0.0;    // CB of a user without samples, the largest of all
   };
+
+  UpperBounds upper_bounds() const {
+    return {users_, threads_, exploration_scale(options_.alpha, rewards_)};
+  }
 
   std::unique_ptr<LinearClusters> fresh_clusters() const {
     return std::make_unique<LinearClusters>(users_, complete_user_graph(users_.known()));
@@ -244,19 +227,19 @@ class Cofiba final : public Policy {
     return all;
   }
 
-  // A new sample of a user, and its block.
+  // Adds a sample of a user to all states; returns its block.
   std::uint32_t add(UserId user, const Features& features, double reward) {
-    const LinearUsers::Place place = users_.add(user, features, reward);
+    const LinearUsers::Added added = users_.add(user, features, reward);
     std::vector<LinearClusters*> all = all_cut();
     all.push_back(&fresh_);
     const std::size_t cost = features.values.size() * features.values.size();
     threads_.parallel_for(all.size(), std::max<std::size_t>(1, kWorthAThread / cost),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t i = begin; i < end; ++i) {
-                              all[i]->add(place, features, reward);
+                              all[i]->add(added, features, reward);
                             }
                           });
-    return place.block;
+    return added.block;
   }
 
   std::optional<std::uint32_t> meet_item(const Arm& arm, std::uint32_t block) {
@@ -303,7 +286,7 @@ class Cofiba final : public Policy {
     return difference <= probe.width + probe.scale * said.uncertainty;
   }
 
-  // The same of all users without samples.
+  // Whether users without samples agree.
   static bool unknown_agree(const Probe& probe) {
     return std::abs(probe.estimate) <= probe.width + probe.widest;
   }
@@ -369,30 +352,25 @@ class Cofiba final : public Policy {
   CofibaOptions options_;
   LinearUsers users_;
   ItemTable items_;
-  CutGraph item_graph_;
-  LinearClusters fresh_;  // stands for all user graphs that have not lost an edge yet
-  // The others, by component of the item graph (there is one before there are items), or nullptr.
+  PrunedGraph item_graph_;
+  LinearClusters fresh_;  // stands for all user graphs that have lost no edge
+  // The other user graphs, by component of the item graph; nullptr stands for fresh_. There is one
+  // component before there are items.
   std::vector<std::unique_ptr<LinearClusters>> clusters_{1};
   ThreadPool& threads_;
   std::uint64_t rewards_ = 0;
-  UserGraph::Links links_;  // memory to be reused
+  UserGraph::Links links_;  // scratch
 };
-
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<Cofiba>(parse(options), setup);
-}
 
 }  // namespace
 
 PolicyKind cofiba_policy() {
-  return {.name = "cofiba",
-          .help =
-              "ridge regression for clusters of users relative to clusters of items; newcomers "
-              "join those who have not been served, or the largest cluster",
-          .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<Cofiba>(
+      {.name = "cofiba",
+       .help = "ridge regression for clusters of users relative to clusters of items; newcomers "
+               "join those who have not been served, or the largest cluster",
+       .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016"},
+      option_table());
 }
 
 }  // namespace mcnb

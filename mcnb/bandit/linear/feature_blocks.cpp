@@ -22,7 +22,8 @@ bool same_block(const Features& a, const Features& b) {
 
 std::map<std::uint32_t, FeatureBlocks::Block>::const_iterator FeatureBlocks::find_overlap(
     const Features& features) const {
-  // Of disjoint blocks in order, only the last one that begins before our end can overlap.
+  // Blocks are disjoint: only the last one that begins before the end of these features can
+  // overlap.
   const std::size_t end = features.offset + features.values.size();
   const auto next = blocks_.lower_bound(static_cast<std::uint32_t>(end));
   if (next == blocks_.begin()) {
@@ -57,11 +58,11 @@ void FeatureBlocks::refuse(const Features& features, const std::string& what) co
 void FeatureBlocks::check(const Round& round) const {
   const Features& first = round.arms.front().features;
   const auto as_first = [&](const Arm& arm) { return same_block(arm.features, first); };
-  const auto place = [&](const Arm& arm) {
+  const auto where = [&](const Arm& arm) {
     return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
   };
   if (std::ranges::all_of(round.arms, as_first)) {
-    check(first, [&] { return place(round.arms.front()); });
+    check(first, [&] { return where(round.arms.front()); });
     return;
   }
   const auto is_known = [&](const Arm& arm) { return find(arm.features).has_value(); };
@@ -70,8 +71,8 @@ void FeatureBlocks::check(const Round& round) const {
   }
   FeatureBlocks of_round;
   for (const Arm& arm : round.arms) {
-    check(arm.features, [&] { return place(arm); });
-    of_round.check(arm.features, [&] { return place(arm); });
+    check(arm.features, [&] { return where(arm); });
+    of_round.check(arm.features, [&] { return where(arm); });
     of_round.find_or_add(arm.features);
   }
 }

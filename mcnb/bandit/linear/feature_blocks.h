@@ -12,16 +12,16 @@
 
 namespace mcnb {
 
-// The feature blocks that linear states have met, any two of them disjoint, numbered in the order
-// they came. A full-length feature vector is one block.
+// The disjoint feature blocks that a policy has met, numbered in the order in which they came. A
+// full-length feature vector is one block.
 class FeatureBlocks {
  public:
   std::size_t size() const { return offsets_.size(); }
   std::size_t length(std::size_t number) const { return blocks_.at(offsets_[number]).length; }
 
-  // Throw Error (kInput), naming what() or the round and arm, for features that overlap a block, or
-  // those of an earlier arm of the round, without being the same block, and for blocks of more than
-  // 16,384 features.
+  // Throw Error (kInput), naming what() or the round and arm, for features that overlap a known
+  // block (or that of an earlier arm of the round) without being equal to it, and for blocks of
+  // more than 16,384 features.
   template <class What>
   void check(const Features& features, What what) const {
     if (!can_take(features)) {
@@ -30,7 +30,7 @@ class FeatureBlocks {
   }
   void check(const Round& round) const;
 
-  // Nothing for a block not met before. The first block, often the only one, is found at once.
+  // nullopt for a block not met before. The first block, often the only one, is found fastest.
   std::optional<std::uint32_t> find(const Features& features) const {
     return is_first(features) ? 0 : find_other(features);
   }
@@ -55,12 +55,12 @@ class FeatureBlocks {
   bool fits(const Features& features) const;
   [[noreturn]] void refuse(const Features& features, const std::string& what) const;
   void append(std::uint32_t offset, std::uint32_t length);
-  // The block that overlaps these features, be it the same, or blocks_.end().
+  // The block that overlaps or equals these features, or blocks_.end().
   std::map<std::uint32_t, Block>::const_iterator find_overlap(const Features& features) const;
 
   std::map<std::uint32_t, Block> blocks_;  // by offset
   std::vector<std::uint32_t> offsets_;     // by number
-  // Of block 0; features are never of length 0.
+  // Block 0; its length is 0 until there is one.
   std::uint32_t first_offset_ = 0;
   std::size_t first_length_ = 0;
 };

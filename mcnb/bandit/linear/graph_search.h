@@ -10,20 +10,21 @@ namespace mcnb {
 
 enum class SearchStep { kOn, kMet, kEnded };
 
-// What a component has come apart into.
+// The parts into which a component has split.
 template <class Search>
 struct ComponentParts {
-  std::vector<Search> whole;  // parts that were searched to their end
-  Search rest;                // reached a node of the one other part
+  std::vector<Search> whole;  // parts that were searched completely
+  Search rest;                // has reached a node of the remaining part
 };
 
-// Finds the parts that a component has come apart into when some of a node's edges went: `first`
-// has begun at that node, the targets are the nodes that the edges led to, start(target) begins
-// there. Two searches take turns, one node each, until they meet or one of them ends: so a split
-// costs as much as the smaller part, and where two nodes share a neighbour, two steps tell.
+// Finds the parts into which a component splits after a node has lost edges. `first` is a search
+// that began at that node; `targets` are the nodes at the other ends of the lost edges;
+// start(target) begins a search there. Two searches take turns, one node each, until they meet or
+// one of them ends. So a split costs as much as its smaller part, and two nodes with a common
+// neighbour cost two steps.
 //
-// A Search has: SearchStep step(const Search& other), which takes one node further;
-// bool reached(node); absorb(const Search& other) for one that it has met.
+// A Search has: SearchStep step(const Search& other), which visits one more node;
+// bool reached(node); absorb(const Search& other) for a search that it has met.
 template <class Search, class Start>
 ComponentParts<Search> find_parts(Search first, std::span<const std::uint32_t> targets,
                                   Start start) {

@@ -9,7 +9,7 @@
 namespace mcnb {
 namespace {
 
-// Of the whole vectors that the features stand for.
+// The squared distance of the whole vectors of which the features are blocks.
 double squared_distance(const Features& a, const Features& b) {
   double sum = 0.0;
   if (a.offset == b.offset && a.values.size() == b.values.size()) {
@@ -148,7 +148,7 @@ void ItemTable::load(StateReader& reader, const FeatureBlocks& blocks) {
       size() > (grouped                       ? options_.groups
                 : identity_ == Identity::kIds ? options_.most
                                               : kMost)) {
-    reader.fail("an item table is not of a kind there is");
+    reader.fail("an item table has an unknown kind or a wrong number of items");
   }
   item_of_.clear();
   for (std::uint32_t item = 0; item < keys_.size(); ++item) {
@@ -162,12 +162,12 @@ void ItemTable::load(StateReader& reader, const FeatureBlocks& blocks) {
   for (const std::uint32_t offset : offsets_) {
     values_.push_back(reader.read_all<float>(inputs_));
     if (!blocks.find({values_.back(), offset}) || !all_finite(values_.back())) {
-      reader.fail("the features of an item are none that could have been met");
+      reader.fail("the features of an item do not fit the blocks, or are not finite");
     }
   }
   sample_ = reader.read_all<float>(wanted_sample());
   if (sample_.size() % inputs_ != 0 || !all_finite(sample_)) {
-    reader.fail("features gathered for groups of items are none that could have been met");
+    reader.fail("features gathered for groups of items do not fit, or are not finite");
   }
 }
 

@@ -12,26 +12,26 @@
 
 namespace mcnb {
 
-// What stands for an item, for policies that cluster items too. There are at most `most`, and never
-// more than 1,000:
-// - the arm's item id, as long as no more than `most` different ones have had feedback; an item is
-//   known from its first feedback on, and looks like it did at the last;
-// - where arms have no ids, or too many, and features are blocks: the block (the class, in
-//   classification), modulo 1,000, likewise;
-// - where arms have no ids, or too many, and features are whole vectors: the nearest of at most
-//   `groups` centres. They come from K-means of the first 5 x `groups` feature vectors of start
-//   data and feedback, and do not move afterwards. Before that no item is known.
-// Which it is shows with feedback: the first arm without an id, or with one too many, begins anew.
+// Decides which arms count as one item, for policies that cluster items too. An item is known from
+// its first feedback on, and has the features of its last feedback. It is one of three:
+// - the arm's item id, while no more than `most` different ids have had feedback;
+// - if arms have no ids, or too many, and features are blocks: the block (in classification the
+//   class), modulo 1,000;
+// - if arms have no ids, or too many, and features are whole vectors: the nearest of at most
+// `groups`
+//   centres. K-means finds them in the first 5 x `groups` feature vectors of start data and
+//   feedback; they do not move afterwards. Until then no item is known.
+// The first feedback on an arm without an id, or with one too many, drops all items known by ids.
 //
-// An arm whose item is not known is taken for the known item with the nearest features.
+// An arm whose item is not known counts as the known item with the nearest features.
 class ItemTable {
  public:
   static constexpr std::size_t kMost = 1000;
   static constexpr std::size_t kSamplesPerGroup = 5;
 
   struct Options {
-    bool ids = true;           // false: those of the arms do not count
-    std::size_t most = kMost;  // known by their ids
+    bool ids = true;           // false: ignore the ids of arms
+    std::size_t most = kMost;  // items known by their ids
     std::size_t groups = 20;
   };
   ItemTable(std::uint32_t inputs, const Options& options, std::uint64_t seed)
@@ -41,30 +41,30 @@ class ItemTable {
   std::size_t size() const { return offsets_.size(); }
   Features features(std::size_t item) const { return {values_[item], offsets_[item]}; }
 
-  // The item that an arm is, or is taken for; nothing where none is known. `block` is that of the
-  // arm's features, where it is known.
+  // The item that an arm is or counts as; nullopt while no item is known. `block` is the block of
+  // the arm's features, if known.
   std::optional<std::uint32_t> find(const Arm& arm, std::optional<std::uint32_t> block) const;
 
-  // Features of start data.
+  // Takes in the features of start data.
   void start(const Features& features) { gather(features); }
 
-  // Feedback on an arm has come.
+  // What `learn` found out about the item of an arm.
   struct Meeting {
-    std::optional<std::uint32_t> item;  // what the arm is
-    std::optional<std::uint32_t> like;  // where that is new: what it was taken for before
-    bool began_anew = false;            // all items known before are gone
+    std::optional<std::uint32_t> item;  // the arm's item
+    std::optional<std::uint32_t> like;  // if the item is new: what the arm counted as before
+    bool began_anew = false;            // all items known before were dropped
   };
   Meeting learn(const Arm& arm, std::uint32_t block);
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
-  // `blocks`: all that have been met.
+  // `blocks` are all blocks that have been met.
   void load(StateReader& reader, const FeatureBlocks& blocks);
 
  private:
   enum class Identity : std::uint32_t { kIds, kBlocks, kGroups };
 
-  // By which number an item of this kind is known; nothing where arms are known by features alone.
+  // The id or block by which the arm's item is known; nullopt if only features count.
   std::optional<std::uint32_t> key(const Arm& arm, std::optional<std::uint32_t> block) const;
   std::optional<std::uint32_t> nearest(const Features& features) const;
   void gather(const Features& features);

@@ -6,8 +6,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/bandit/user_count.h"
+#include "mcnb/bandit/basic_policy.h"
+#include "mcnb/bandit/linear/user_models.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
 #include "mcnb/numeric/kernel_ridge.h"
 
@@ -39,44 +40,32 @@ OptionTable<KernelUcbOptions> option_table() {
   return table;
 }
 
-KernelUcbOptions parse(const OptionValues& values) {
-  KernelUcbOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
-// KernelUCB: a kernel ridge regression for all users together, or one for each user, made when the
-// user first gets data. Scores an arm, as the paper does, by
+// KernelUCB: a kernel ridge regression for all users together or for each, made with the first
+// sample. As in the paper, an arm's score is
 //   k^T (K + lambda I)^-1 r + alpha / sqrt(lambda) sqrt(k(x, x) - k^T (K + lambda I)^-1 k),
-// where k holds the kernel between the arm and the samples, K that of the samples among each other
-// and r their rewards. With the linear kernel this is LinUCB, but for log(1 + t), which the paper
+// where k holds the kernels of the arm with the samples, K those of the samples with each other,
+// and r the rewards. With the linear kernel this is LinUCB without its log(1 + t), which the paper
 // does not have.
 //
-// A regression holds at most `history_limit` samples, so that neither time nor memory grows for
-// ever. Once full, it is a uniform sample of all that came (a reservoir): the t-th sample joins
-// with probability limit / t and then takes the place of one that is drawn uniformly. So late data
-// count as much as early data, and the same for the same seed.
-class KernelUcb final : public Policy {
+// A regression holds at most `history_limit` samples, which bounds time and memory. A full one is a
+// uniform sample of all that came (a reservoir): the t-th sample joins with probability limit / t
+// and replaces one that is drawn uniformly. So late samples count as much as early ones.
+class KernelUcb final : public BasicPolicy {
  public:
   KernelUcb(const KernelUcbOptions& options, const PolicySetup& setup)
-      : options_(options),
+      : BasicPolicy(setup),
+        options_(options),
         shape_{.inputs = setup.inputs},
         seed_(setup.seed),
-        users_(setup.users),
         threads_(*setup.threads) {}
 
-  std::size_t user_count() const override { return users_.count(); }
-  void add_users(std::size_t count) override { users_.add(count); }
-
   void start(UserId user, const Sample& sample) override {
-    check_start(user, sample, users_.count(), shape_);
+    check(user, sample);
     take_in(user, sample);
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
-
   std::vector<Score> scores(const Round& round) override {
-    check_round(round, users_.count(), shape_);
+    check(round);
     const std::vector<Batch> batches = batches_of(round);
     std::vector<Score> scores(round.arms.size());
     threads_.parallel_for(batches.size(), 1, [&](std::size_t begin, std::size_t end) {
@@ -88,13 +77,13 @@ class KernelUcb final : public Policy {
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
-    check_feedback(round, arm, reward, users_.count(), shape_);
+    check(round, arm, reward);
     take_in(arm.user, {arm.features, reward});
   }
 
   std::size_t memory_bytes() const override {
-    std::size_t bytes = sizeof *this + places_.size() * (sizeof *places_.begin() + sizeof(void*)) +
-                        places_.bucket_count() * sizeof(void*) +
+    std::size_t bytes = sizeof *this + slots_.size() * (sizeof *slots_.begin() + sizeof(void*)) +
+                        slots_.bucket_count() * sizeof(void*) +
                         (regressions_.capacity() - regressions_.size()) * sizeof regressions_[0];
     for (const Regression& regression : regressions_) {
       bytes += sizeof regression - sizeof regression.ridge + regression.ridge.memory_bytes();
@@ -103,7 +92,7 @@ class KernelUcb final : public Policy {
   }
 
   void save(StateWriter& writer) const override {
-    users_.save(writer);
+    save_users(writer);
     writer.write(static_cast<std::uint64_t>(regressions_.size()));
     for (const Regression& regression : regressions_) {
       writer.write(regression.owner);
@@ -113,15 +102,14 @@ class KernelUcb final : public Policy {
   }
 
   void load(StateReader& reader) override {
-    users_.load(reader);
-    places_.clear();
+    load_users(reader);
+    slots_.clear();
     regressions_.clear();
     const auto count = reader.read<std::uint64_t>();
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto owner = reader.read<UserId>();
-      if (index(owner) >= users_.count() || owner != owner_for(owner) ||
-          place_of(owner) != kNowhere) {
-        reader.fail("a regression belongs to nobody");
+      if (index(owner) >= user_count() || owner != owner_for(owner) || slot_of(owner) != kNowhere) {
+        reader.fail("a regression belongs to a user that cannot have one");
       }
       Regression& regression = make_regression(owner);
       regression.met = reader.read<std::uint64_t>();
@@ -137,7 +125,7 @@ class KernelUcb final : public Policy {
 
   struct Regression {
     UserId owner;
-    std::uint64_t met = 0;  // samples, whether they are still held or not
+    std::uint64_t met = 0;  // samples that came, held or not
     KernelRidge ridge;
   };
 
@@ -147,24 +135,23 @@ class KernelUcb final : public Policy {
     std::vector<std::size_t> arms;
   };
 
-  // User 0 stands for everybody where all share one regression.
   UserId owner_for(UserId user) const { return model_owner(options_.users, user); }
 
-  std::uint32_t place_of(UserId owner) const {
-    const auto found = places_.find(owner);
-    return found == places_.end() ? kNowhere : found->second;
+  std::uint32_t slot_of(UserId owner) const {
+    const auto found = slots_.find(owner);
+    return found == slots_.end() ? kNowhere : found->second;
   }
 
   Regression& make_regression(UserId owner) {
-    places_.emplace(owner, static_cast<std::uint32_t>(regressions_.size()));
+    slots_.emplace(owner, static_cast<std::uint32_t>(regressions_.size()));
     regressions_.push_back({owner, 0, KernelRidge(options_.bandwidth, options_.lambda)});
     return regressions_.back();
   }
 
   void take_in(UserId user, const Sample& sample) {
     const UserId owner = owner_for(user);
-    const std::uint32_t place = place_of(owner);
-    Regression& regression = place == kNowhere ? make_regression(owner) : regressions_[place];
+    const std::uint32_t slot = slot_of(owner);
+    Regression& regression = slot == kNowhere ? make_regression(owner) : regressions_[slot];
     const std::uint64_t before = regression.met++;
     if (before >= options_.history_limit) {
       const std::uint64_t leaver =
@@ -178,12 +165,12 @@ class KernelUcb final : public Policy {
     regression.ridge.add(sample);
   }
 
-  // Which arms are scored together depends on the round alone, never on the threads: products of
-  // matrices round differently in other company.
+  // Which arms are scored together depends on the round, never on the threads: the rounding of a
+  // matrix product depends on all its columns.
   std::vector<Batch> batches_of(const Round& round) const {
     std::vector<std::pair<std::uint32_t, std::size_t>> arms;  // by regression
     for (std::size_t i = 0; i < round.arms.size(); ++i) {
-      arms.emplace_back(place_of(owner_for(round.arms[i].user)), i);
+      arms.emplace_back(slot_of(owner_for(round.arms[i].user)), i);
     }
     std::ranges::sort(arms);
     std::vector<Batch> batches;
@@ -207,43 +194,31 @@ class KernelUcb final : public Policy {
       }
       regressions_[batch.regression].ridge.predict(points, predictions);
     }
-    const bool one = options_.users == UserModels::kOne;
+    const std::size_t sharing = options_.users == UserModels::kOne ? user_count() : 1;
     for (std::size_t i = 0; i < batch.arms.size(); ++i) {
-      Score& score = scores[batch.arms[i]];
-      score.estimate = predictions[i].estimate;
-      // The one regression of all users is the shared model.
-      double& bonus = one ? score.meta_bonus : score.user_bonus;
-      bonus = options_.alpha * predictions[i].uncertainty;
-      score.value = score.estimate + bonus;
-      score.cluster_size = one ? users_.count() : 1;
+      scores[batch.arms[i]] =
+          Score(predictions[i].estimate,
+                {{"uncertainty", options_.alpha * predictions[i].uncertainty}}, sharing);
     }
   }
 
   KernelUcbOptions options_;
   NetworkShape shape_;
   std::uint64_t seed_;
-  UserCount users_;
   ThreadPool& threads_;
-  std::unordered_map<UserId, std::uint32_t> places_;  // by owner: in regressions_
+  std::unordered_map<UserId, std::uint32_t> slots_;  // by owner: the index in regressions_
   std::vector<Regression> regressions_;
 };
-
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<KernelUcb>(parse(options), setup);
-}
 
 }  // namespace
 
 PolicyKind kernelucb_policy() {
-  return {
-      .name = "kernelucb",
-      .help = "kernel ridge regression (RBF) on a bounded history, with confidence bounds",
-      .paper =
-          "Valko, Korda, Munos, Flaounas, Cristianini: Finite-Time Analysis of Kernelised "
-          "Contextual Bandits, UAI 2013",
-      .options = [] { return option_table().help(); },
-      .resolve = [](const OptionValues& values) { return option_table().values(parse(values)); },
-      .build = build};
+  return policy_kind<KernelUcb>(
+      {.name = "kernelucb",
+       .help = "kernel ridge regression (RBF) on a bounded history, with confidence bounds",
+       .paper = "Valko, Korda, Munos, Flaounas, Cristianini: Finite-Time Analysis of Kernelised "
+                "Contextual Bandits, UAI 2013"},
+      option_table());
 }
 
 }  // namespace mcnb

@@ -13,9 +13,9 @@ LinearClusters::LinearClusters(const LinearUsers& users, std::unique_ptr<UserGra
   merge_all();
 }
 
-GroupState& LinearClusters::group_to_change(std::uint32_t component) {
+LinearGroup& LinearClusters::group_to_change(std::uint32_t component) {
   if (groups_.size() <= component) {
-    groups_.resize(component + std::size_t{1}, GroupState(users_));
+    groups_.resize(component + std::size_t{1}, LinearGroup(users_));
   }
   return groups_[component];
 }
@@ -25,7 +25,7 @@ const RidgeState* LinearClusters::find(UserId user, std::uint32_t block) const {
   return component < groups_.size() ? groups_[component].find(block) : nullptr;
 }
 
-// The rows of every component's known members.
+// By component: the rows of its known members.
 std::vector<std::vector<std::uint32_t>> LinearClusters::known_members() const {
   std::vector<std::vector<std::uint32_t>> rows;
   for (std::uint32_t row = 0; row < met_; ++row) {
@@ -43,13 +43,13 @@ void LinearClusters::merge_all() {
   }
 }
 
-void LinearClusters::add(LinearUsers::Place place, const Features& features, double reward) {
-  const UserId user = users_.user(place.row);
-  if (place.row == met_) {
+void LinearClusters::add(const LinearUsers::Added& added, const Features& features, double reward) {
+  const UserId user = users_.user(added.row);
+  if (added.row == met_) {
     graph_->meet(user);
     ++met_;
   }
-  group_to_change(graph_->component(user)).add(place.row, place.block, features.values, reward);
+  group_to_change(graph_->component(user)).add(added.row, added.block, features.values, reward);
 }
 
 void LinearClusters::add_users(std::size_t count) {
@@ -67,7 +67,7 @@ void LinearClusters::cut(UserId user, const UserGraph::Links& links) {
   if (parts.empty()) {
     return;
   }
-  parts.insert(parts.begin(), old);  // new numbers are higher, and ascend
+  parts.insert(parts.begin(), old);  // the new numbers are higher, and ascending
   std::vector<std::vector<std::uint32_t>> rows(parts.size());
   for (std::uint32_t row = 0; row < met_; ++row) {
     const std::uint32_t component = graph_->component(users_.user(row));
@@ -79,7 +79,7 @@ void LinearClusters::cut(UserId user, const UserGraph::Links& links) {
   const auto heir = static_cast<std::size_t>(
       std::ranges::max_element(rows, {}, &std::vector<std::uint32_t>::size) - rows.begin());
   group_to_change(parts.back());
-  GroupState whole = std::exchange(groups_[old], GroupState(users_));
+  LinearGroup whole = std::exchange(groups_[old], LinearGroup(users_));
   std::vector<std::uint32_t> leavers;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     if (part != heir) {
@@ -103,8 +103,8 @@ void LinearClusters::cut_distant(UserId user, double alpha_2) {
 
 std::size_t LinearClusters::memory_bytes() const {
   std::size_t bytes = sizeof *this + graph_->memory_bytes() +
-                      (groups_.capacity() - groups_.size()) * sizeof(GroupState);
-  for (const GroupState& group : groups_) {
+                      (groups_.capacity() - groups_.size()) * sizeof(LinearGroup);
+  for (const LinearGroup& group : groups_) {
     bytes += group.memory_bytes();
   }
   return bytes;
@@ -112,7 +112,7 @@ std::size_t LinearClusters::memory_bytes() const {
 
 void LinearClusters::save(StateWriter& writer) const {
   graph_->save(writer);
-  for (const GroupState& group : groups_) {
+  for (const LinearGroup& group : groups_) {
     group.save(writer);
   }
 }

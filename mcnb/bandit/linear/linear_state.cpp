@@ -18,26 +18,26 @@ Eigen::Map<const Eigen::VectorXd> as_vector(std::span<const double> values) {
 
 }  // namespace
 
-std::size_t LinearState::place_of(std::uint32_t block) const {
+std::size_t LinearState::position_of(std::uint32_t block) const {
   const auto found = std::ranges::lower_bound(entries_, block, {}, &Entry::block);
   return static_cast<std::size_t>(found - entries_.begin());
 }
 
 const RidgeState* LinearState::find(std::uint32_t block) const {
-  const std::size_t place = place_of(block);
-  return place < entries_.size() && entries_[place].block == block ? &entries_[place].ridge
-                                                                   : nullptr;
+  const std::size_t position = position_of(block);
+  return position < entries_.size() && entries_[position].block == block ? &entries_[position].ridge
+                                                                         : nullptr;
 }
 
 std::size_t LinearState::add(std::uint32_t block, std::span<const float> features, double reward) {
-  const std::size_t place = place_of(block);
-  if (place == entries_.size() || entries_[place].block != block) {
-    entries_.insert(entries_.begin() + static_cast<std::ptrdiff_t>(place),
+  const std::size_t position = position_of(block);
+  if (position == entries_.size() || entries_[position].block != block) {
+    entries_.insert(entries_.begin() + static_cast<std::ptrdiff_t>(position),
                     {block, RidgeState(features.size(), lambda_)});
   }
-  entries_[place].ridge.add(features, reward);
+  entries_[position].ridge.add(features, reward);
   ++samples_;
-  return place;
+  return position;
 }
 
 double LinearState::squared_distance(const LinearState& other) const {

@@ -33,8 +33,8 @@ void LinearUsers::check_start(UserId user, const Sample& sample) const {
 }
 
 const LinearState* LinearUsers::find(UserId user) const {
-  const std::optional<std::uint32_t> place = row(user);
-  return place ? &rows_[*place].state : nullptr;
+  const std::optional<std::uint32_t> found = row(user);
+  return found ? &rows_[*found].state : nullptr;
 }
 
 std::uint64_t LinearUsers::sample_count(UserId user) const {
@@ -42,7 +42,7 @@ std::uint64_t LinearUsers::sample_count(UserId user) const {
   return state == nullptr ? 0 : state->sample_count();
 }
 
-LinearUsers::Place LinearUsers::add(UserId user, const Features& features, double reward) {
+LinearUsers::Added LinearUsers::add(UserId user, const Features& features, double reward) {
   const std::uint32_t block = blocks_.find_or_add(features);
   const std::uint32_t row = known_.meet(user);
   if (row == rows_.size()) {
@@ -51,33 +51,33 @@ LinearUsers::Place LinearUsers::add(UserId user, const Features& features, doubl
   }
   LinearState& state = rows_[row].state;
   const std::size_t blocks_before = state.block_count();
-  const std::size_t place = state.add(block, features.values, reward);
+  const std::size_t position = state.add(block, features.values, reward);
   if (state.block_count() > blocks_before) {
-    make_slot(row, place);
+    make_slot(row, position);
   }
-  copy_weights(row, place);
+  copy_weights(row, position);
   widths_[row] = confidence_width(state.sample_count());
   return {row, block};
 }
 
-void LinearUsers::make_slot(std::uint32_t row, std::size_t place) {
+void LinearUsers::make_slot(std::uint32_t row, std::size_t position) {
   const LinearState& state = rows_[row].state;
-  const std::uint32_t block = state.block(place);
+  const std::uint32_t block = state.block(position);
   weights_.resize(std::max(weights_.size(), block + std::size_t{1}));
   BlockWeights& weights = weights_[block];
   std::vector<std::uint32_t>& slots = rows_[row].slots;
-  slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(place),
+  slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(position),
                static_cast<std::uint32_t>(weights.rows.size()));
-  weights.length = state.ridge(place).dimension();
+  weights.length = state.ridge(position).dimension();
   weights.rows.push_back(row);
   weights.values.resize(weights.values.size() + weights.length);
 }
 
-void LinearUsers::copy_weights(std::uint32_t row, std::size_t place) {
-  const RidgeState& ridge = rows_[row].state.ridge(place);
-  std::vector<double>& values = weights_[rows_[row].state.block(place)].values;
+void LinearUsers::copy_weights(std::uint32_t row, std::size_t position) {
+  const RidgeState& ridge = rows_[row].state.ridge(position);
+  std::vector<double>& values = weights_[rows_[row].state.block(position)].values;
   std::copy_n(ridge.weights().data(), ridge.dimension(),
-              values.data() + rows_[row].slots[place] * ridge.dimension());
+              values.data() + rows_[row].slots[position] * ridge.dimension());
 }
 
 double LinearUsers::distance(UserId a, UserId b) const {
@@ -93,15 +93,15 @@ double LinearUsers::distance(UserId a, UserId b) const {
 std::span<const double> LinearUsers::weights(std::uint32_t row, std::uint32_t block) const {
   const std::span<const double> all(weights_[block].values);
   const std::size_t length = weights_[block].length;
-  if (weights_.size() == 1) {  // slots are rows: no need to ask the state
+  if (weights_.size() == 1) {  // one block: slots are rows
     return all.subspan(row * length, length);
   }
   const LinearState& state = rows_[row].state;
-  const std::size_t place = state.place_of(block);
-  if (place == state.block_count() || state.block(place) != block) {
+  const std::size_t position = state.position_of(block);
+  if (position == state.block_count() || state.block(position) != block) {
     return {};
   }
-  return all.subspan(rows_[row].slots[place] * length, length);
+  return all.subspan(rows_[row].slots[position] * length, length);
 }
 
 double LinearUsers::squared_distance(std::uint32_t row, std::uint32_t other_row) const {
@@ -134,7 +134,7 @@ void LinearUsers::squared_distances(const LinearState& from, std::vector<double>
       }
       continue;
     }
-    of_block.assign(rows_.size(), mcnb::squared_norm(own));  // of those who lack the block
+    of_block.assign(rows_.size(), mcnb::squared_norm(own));  // for users who lack the block
     for (std::size_t i = 0; i < weights.rows.size(); ++i) {
       of_block[weights.rows[i]] = mcnb::squared_distance(own, slot(i));
     }
@@ -186,12 +186,12 @@ void LinearUsers::load(StateReader& reader) {
     LinearState& state = rows_.back().state;
     state.load(reader, lengths);
     if (state.sample_count() == 0) {
-      reader.fail("a user is known for nothing");
+      reader.fail("a known user has no samples");
     }
     widths_.push_back(confidence_width(state.sample_count()));
-    for (std::size_t place = 0; place < state.block_count(); ++place) {
-      make_slot(row, place);
-      copy_weights(row, place);
+    for (std::size_t position = 0; position < state.block_count(); ++position) {
+      make_slot(row, position);
+      copy_weights(row, position);
     }
   }
 }

@@ -1,9 +1,9 @@
 #include <functional>
 
-#include "mcnb/bandit/linear/linear_choice.h"
 #include "mcnb/bandit/linear/linear_users.h"
-#include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/bandit/user_count.h"
+#include "mcnb/bandit/linear/upper_bounds.h"
+#include "mcnb/bandit/linear/user_models.h"
+#include "mcnb/bandit/policy_kind.h"
 
 namespace mcnb {
 namespace {
@@ -24,15 +24,12 @@ OptionTable<LinUcbOptions> option_table() {
   return table;
 }
 
-LinUcbOptions parse(const OptionValues& values) {
-  LinUcbOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
-// LinUCB: a ridge regression for all users together, or one for each user, made when the user first
-// gets data. Scores an arm by x.w + alpha sqrt(x^T M^-1 x * log(1 + t)). linear_state.h says what t
-// is, linear_users.h what is asked of feature blocks.
+// LinUCB: ridge regression with upper confidence bounds, for all users together or for each.
+//
+// Every state begins with M = lambda I and b = 0. After a reward r for an arm with features x, the
+// state of the arm's user takes M += x x^T and b += r x. With w = M^-1 b, an arm's score is
+//   x.w + alpha sqrt(x^T M^-1 x * log(1 + t)),
+// where t counts rewards (exploration_scale). linear_users.h says how feature blocks are kept.
 class LinUcb final : public Policy {
  public:
   LinUcb(const LinUcbOptions& options, const PolicySetup& setup)
@@ -49,29 +46,15 @@ class LinUcb final : public Policy {
   }
 
   ArmIndex choose(const Round& round) override {
-    if (!has_long_features(round)) {
-      return highest(scores(round));
-    }
     users_.check_round(round);
-    return choose_by_bounds(round, users_, exploration_scale(options_.alpha, rewards_), threads_,
-                            std::bind_front(&LinUcb::find_ridge, this));
+    return choose_arm(round, upper_bounds(), std::bind_front(&LinUcb::find_ridge, this));
   }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
-    const double scale = exploration_scale(options_.alpha, rewards_);
-    const bool one = options_.users == UserModels::kOne;
-    const auto make_score = [&](const Arm&, const RidgePrediction& said) {
-      Score score{.estimate = said.estimate, .cluster_size = one ? users_.count() : 1};
-      double& bonus = one ? score.meta_bonus : score.user_bonus;  // one for all is a shared model
-      bonus = scale * said.uncertainty;
-      score.value = score.estimate + bonus;
-      return score;
-    };
-    std::vector<Score> scores;
-    score_arms(round, users_, threads_, std::bind_front(&LinUcb::find_ridge, this), make_score,
-               scores);
-    return scores;
+    const std::size_t sharing = options_.users == UserModels::kOne ? users_.count() : 1;
+    return score_arms(round, upper_bounds(), std::bind_front(&LinUcb::find_ridge, this),
+                      [&](const Arm&) { return sharing; });
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
@@ -95,7 +78,11 @@ class LinUcb final : public Policy {
   }
 
  private:
-  // Whose state a user's samples go to.
+  UpperBounds upper_bounds() const {
+    return {users_, threads_, exploration_scale(options_.alpha, rewards_)};
+  }
+
+  // The user whose state a user's samples go to.
   UserId owner(UserId user) const { return model_owner(options_.users, user); }
 
   const RidgeState* find_ridge(const Arm& arm, std::uint32_t block) const {
@@ -109,21 +96,15 @@ class LinUcb final : public Policy {
   std::uint64_t rewards_ = 0;
 };
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<LinUcb>(parse(options), setup);
-}
-
 }  // namespace
 
 PolicyKind linucb_policy() {
-  return {.name = "linucb",
-          .help = "ridge regression with upper confidence bounds, for all users or for each",
-          .paper =
-              "Li, Chu, Langford, Schapire: A Contextual-Bandit Approach to Personalized News "
-              "Article Recommendation, WWW 2010",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<LinUcb>(
+      {.name = "linucb",
+       .help = "ridge regression with upper confidence bounds, for all users or for each",
+       .paper = "Li, Chu, Langford, Schapire: A Contextual-Bandit Approach to Personalized News "
+                "Article Recommendation, WWW 2010"},
+      option_table());
 }
 
 }  // namespace mcnb

@@ -3,10 +3,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "mcnb/bandit/linear/group_state.h"
-#include "mcnb/bandit/linear/linear_choice.h"
+#include "mcnb/bandit/linear/linear_group.h"
 #include "mcnb/bandit/linear/linear_users.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/linear/upper_bounds.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
 
 namespace mcnb {
@@ -25,34 +25,29 @@ OptionTable<LocbOptions> option_table() {
   table.number("lambda", &Options::lambda, {1e-6, 1e6}, "weight of the ridge: M = lambda I")
       .number("alpha", &Options::alpha, {0.0, 1e6}, "weight of the uncertainty")
       .count("seeds", &Options::seeds, {1, 1e6},
-             "users around whom clusters are kept; all users where there are fewer")
+             "users around whom clusters are kept; all users if there are fewer")
       .number("gamma", &Options::gamma, {0.0, 4.0},
               "a cluster freezes when its seed is known to a quarter of this");
   return table;
 }
 
-LocbOptions parse(const OptionValues& values) {
-  LocbOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
-// LOCB: clusters around seed users, which may overlap and need not reach everybody. The cluster of
-// a seed s is {u : ||w_u - w_s|| <= F(T_u) + F(T_s)}, always as of now, until F(T_s) <= gamma / 4:
-// then it freezes, and nobody enters or leaves it any more (it goes on learning from its members).
+// LOCB: clusters around seed users. They may overlap and need not contain everybody. The cluster of
+// a seed s is {u : ||w_u - w_s|| <= F(T_u) + F(T_s)}. It follows all changes until
+// F(T_s) <= gamma / 4. Then it freezes: nobody enters or leaves it, but it keeps learning from its
+// members.
 //
-// An arm is scored, as in LinUCB, by the ridge state of all samples of a cluster that contains the
-// arm's user: of those the one with the highest score, and of equal ones that of the seed drawn
-// first. Where all arms have one user, this chooses the cluster with the highest best score. A user
-// in no cluster is scored by its own state.
+// An arm is scored, as in LinUCB, by the ridge state of all samples of a cluster. Of the clusters
+// that contain the arm's user, the one with the highest score counts; ties go to the seed drawn
+// first. If all arms have one user, this chooses the cluster with the highest best score. A user in
+// no cluster is scored by its own state.
 //
-// Seeds are drawn without replacement from the users there are at the start. While there are fewer
-// users than seeds wanted, all are seeds, and of those who come later as many become seeds as are
-// still missing. Users who come after a cluster froze are not in it.
+// Seeds are drawn without replacement from the users at the start. If there are fewer users than
+// `seeds`, all are seeds, and users who come later become seeds until there are enough. Users who
+// come after a cluster froze are not in it.
 //
-// Feedback on a user changes that user's own memberships, and only the cluster of a seed has to be
-// looked through when it is the seed's: O(seeds d) or O(n d). Users without samples are all alike
-// (w = 0, T = 0), so that one bit of each cluster stands for all of them.
+// Feedback on a user changes that user's memberships, O(seeds d). Feedback on a seed also compares
+// all users with it, O(n d). Users without samples are all alike (w = 0, T = 0), so one bit of each
+// cluster stands for all of them.
 class Locb final : public Policy {
  public:
   Locb(const LocbOptions& options, const PolicySetup& setup)
@@ -72,8 +67,8 @@ class Locb final : public Policy {
     const std::vector<std::uint64_t> drawn =
         Rng(seed_, Stream::kLocbSeeds, before)
             .sample_without_replacement(count, std::min(missing, count));
-    for (const std::uint64_t place : drawn) {
-      clusters_.emplace_back(UserId{static_cast<std::uint32_t>(before + place)}, users_);
+    for (const std::uint64_t offset : drawn) {
+      clusters_.emplace_back(UserId{static_cast<std::uint32_t>(before + offset)}, users_);
       clusters_.back().members.resize(users_.known_count());
       find_members(clusters_.back());
     }
@@ -95,8 +90,7 @@ class Locb final : public Policy {
         opinions.push_back({arm.index, ridge});
       });
     }
-    return choose_by_bounds(round, opinions, options_.lambda,
-                            exploration_scale(options_.alpha, rewards_), threads_);
+    return choose_by_bounds(round, upper_bounds(), opinions);
   }
 
   std::vector<Score> scores(const Round& round) override {
@@ -164,7 +158,7 @@ class Locb final : public Policy {
     rewards_ = reader.read<std::uint64_t>();
     const auto count = reader.read<std::uint64_t>();
     if (count != std::min<std::uint64_t>(options_.seeds, users_.count())) {
-      reader.fail("there are not as many seeds as there should be");
+      reader.fail("the number of seeds is wrong");
     }
     clusters_.clear();
     std::unordered_set<UserId> seeds;
@@ -184,20 +178,20 @@ class Locb final : public Policy {
 
     UserId seed;
     Flag frozen = 0;
-    Flag holds_unknown = 0;        // users without samples
-    std::uint64_t users_then = 0;  // when it froze: users there were, and members
+    Flag holds_unknown = 0;        // users without samples are members
+    std::uint64_t users_then = 0;  // users and members when it froze
     std::uint64_t size_then = 0;
-    std::vector<Flag> members;  // by the rows of known users
+    std::vector<Flag> members;  // by row of the known users
     std::size_t known_members = 0;
-    GroupState state;  // of all members
+    LinearGroup state;  // of all members
   };
 
   struct Judgement {
     Score score;
-    const Cluster* cluster = nullptr;  // the one that counted; nothing: the user's own state
+    const Cluster* cluster = nullptr;  // the cluster that counted; nullptr: the user's own state
   };
 
-  // `row`: of the user in the linear states, where it has samples.
+  // `row` is the user's row, if it has samples.
   static bool contains(const Cluster& cluster, UserId user, std::optional<std::uint32_t> row) {
     if (row) {
       return cluster.members[*row] != 0;
@@ -214,8 +208,8 @@ class Locb final : public Policy {
   }
 
   // Calls visit(cluster, ridge state) for every cluster that contains the arm's user, in the order
-  // of the seeds; where there is none, once, with no cluster (nullptr) and the user's own state.
-  // States are nullptr where there are no samples.
+  // of the seeds. If there is none, calls visit(nullptr, the user's own state). A state without
+  // samples is nullptr.
   template <class Visit>
   void for_opinions(const Arm& arm, Visit visit) const {
     const std::optional<std::uint32_t> row = users_.row(arm.user);
@@ -228,7 +222,7 @@ class Locb final : public Policy {
       }
       const RidgeState* const ridge = block ? cluster.state.find(*block) : nullptr;
       if (any && ridge == last) {
-        continue;  // both have no more than one member's samples: no higher than the last one
+        continue;  // both are the state of one member: the value would be equal
       }
       last = ridge;
       any = true;
@@ -239,15 +233,16 @@ class Locb final : public Policy {
     }
   }
 
+  UpperBounds upper_bounds() const {
+    return {users_, threads_, exploration_scale(options_.alpha, rewards_)};
+  }
+
   Judgement judge(const Arm& arm, double scale) const {
     std::optional<Judgement> best;
     for_opinions(arm, [&](const Cluster* cluster, const RidgeState* ridge) {
       const RidgePrediction said = predict(ridge, arm.features.values, options_.lambda);
-      Score score{.estimate = said.estimate};
-      double& bonus = cluster == nullptr ? score.user_bonus : score.meta_bonus;
-      bonus = scale * said.uncertainty;
-      score.value = score.estimate + bonus;
-      score.cluster_size = cluster == nullptr ? 1 : size_of(*cluster);
+      const Score score(said.estimate, {{"uncertainty", scale * said.uncertainty}},
+                        cluster == nullptr ? 1 : size_of(*cluster));
       if (!best || score.value > best->score.value) {
         best = {score, cluster};
       }
@@ -290,7 +285,7 @@ class Locb final : public Policy {
     return row ? users_.width(*row) : confidence_width(0);
   }
 
-  // The whole cluster, from the weights as they are.
+  // Finds all members of a cluster from the present weights.
   void find_members(Cluster& cluster) {
     const LinearState none(options_.lambda);
     const LinearState* own = users_.find(cluster.seed);
@@ -306,7 +301,7 @@ class Locb final : public Policy {
     cluster.holds_unknown = std::sqrt(state.squared_norm()) <= width ? 1 : 0;
   }
 
-  // Lets known users in or out, given how far they are from the seed.
+  // Lets known users in or out, given their distances from the seed.
   void set_members(Cluster& cluster, std::span<const std::uint32_t> rows,
                    std::span<const double> distances) {
     const double width = seed_width(cluster);
@@ -339,7 +334,7 @@ class Locb final : public Policy {
   void load_cluster(StateReader& reader) {
     const auto seed = reader.read<UserId>();
     if (index(seed) >= users_.count()) {
-      reader.fail("a seed is nobody");
+      reader.fail("a seed is a user that does not exist");
     }
     Cluster& cluster = clusters_.emplace_back(seed, users_);
     cluster.frozen = reader.read<Flag>();
@@ -352,7 +347,7 @@ class Locb final : public Policy {
         !std::ranges::all_of(cluster.members, is_flag) ||
         cluster.members.size() != users_.known_count() || cluster.users_then > users_.count() ||
         cluster.size_then > cluster.users_then) {
-      reader.fail("a cluster is not one of the users there are");
+      reader.fail("a cluster does not fit the users");
     }
     const std::vector<std::uint32_t> rows = rows_of(cluster);
     cluster.known_members = rows.size();
@@ -368,19 +363,14 @@ class Locb final : public Policy {
   std::vector<double> squares_;    // scratch of find_members
 };
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<Locb>(parse(options), setup);
-}
-
 }  // namespace
 
 PolicyKind locb_policy() {
-  return {.name = "locb",
-          .help = "linear clustering bandit: overlapping clusters around seed users",
-          .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<Locb>(
+      {.name = "locb",
+       .help = "linear clustering bandit: overlapping clusters around seed users",
+       .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021"},
+      option_table());
 }
 
 }  // namespace mcnb

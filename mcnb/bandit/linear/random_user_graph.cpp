@@ -18,7 +18,7 @@ double link_chance(std::size_t users) {
   return std::min(1.0, 3.0 * std::log(count) / count);
 }
 
-// Every user has a list of neighbours.
+// Keeps a list of neighbours for every user.
 class RandomUserGraph final : public UserGraph {
  public:
   RandomUserGraph(const UserRows& known, std::uint64_t seed)
@@ -113,7 +113,7 @@ class RandomUserGraph final : public UserGraph {
     return bytes;
   }
 
-  // Of every pair of neighbours only the higher one's: what is read back is then symmetric.
+  // Saves each pair of neighbours once, with the higher one, so that a loaded graph is symmetric.
   void save(StateWriter& writer) const override {
     writer.write_all(component_of_);
     writer.write(static_cast<std::uint64_t>(sizes_.size()));
@@ -148,7 +148,7 @@ class RandomUserGraph final : public UserGraph {
   }
 
  private:
-  // A search through one component; who has been where stands in one list for all searches.
+  // A search through one component. All searches share one list of who has visited which node.
   class Search {
    public:
     Search(RandomUserGraph& graph, std::uint32_t id) : graph_(&graph), id_(id) {}
@@ -199,35 +199,35 @@ class RandomUserGraph final : public UserGraph {
 
     RandomUserGraph* graph_;
     std::uint32_t id_;
-    std::vector<Node> nodes_;  // reached, in this order
-    std::size_t done_ = 0;     // so many of them have had their edges followed
+    std::vector<Node> nodes_;  // in the order in which they were reached
+    std::size_t done_ = 0;     // the first so many have had their edges followed
   };
 
-  // Adds a user with links to earlier ones, each with the same chance. The gaps between successes
-  // are geometric, so that a draw is made for every link, not for every pair.
+  // Adds a user with links to earlier ones, each with probability `chance`. The gaps between links
+  // are geometric, so there is one draw per link, not per pair.
   void draw_links(double chance) {
     const auto node = static_cast<Node>(neighbours_.size());
     neighbours_.emplace_back();
     Rng rng(seed_, Stream::kUserGraph, node);
-    double place = -1.0;
+    double next = -1.0;
     while (chance > 0.0) {
-      place += 1.0;
+      next += 1.0;
       if (chance < 1.0) {
-        place += std::floor(std::log(1.0 - rng.uniform()) / std::log(1.0 - chance));
+        next += std::floor(std::log(1.0 - rng.uniform()) / std::log(1.0 - chance));
       }
-      if (!(place < static_cast<double>(node))) {
+      if (!(next < static_cast<double>(node))) {
         return;
       }
-      const auto other = static_cast<Node>(place);
+      const auto other = static_cast<Node>(next);
       neighbours_[node].push_back(other);
-      neighbours_[other].push_back(node);  // the highest yet: lists stay ascending
+      neighbours_[other].push_back(node);  // it is the highest node: lists stay ascending
     }
   }
 
   void remove_link(Node from, Node to) {
     std::vector<Node>& links = neighbours_[from];
     const auto found = std::ranges::lower_bound(links, to);
-    check(found != links.end() && *found == to, "only edges that are there are cut");
+    check(found != links.end() && *found == to, "only existing edges are cut");
     links.erase(found);
   }
 
@@ -272,7 +272,7 @@ class RandomUserGraph final : public UserGraph {
       rest -= part.nodes().size();
     }
     std::vector<std::vector<Node>> pieces;
-    if (rest <= largest) {  // it may not be the one that keeps the number: see it in full
+    if (rest <= largest) {  // it may not be the largest part: search it completely
       const Search nowhere(*this, ++searches);
       while (parts.rest.step(nowhere) != SearchStep::kEnded) {
       }
@@ -301,7 +301,7 @@ class RandomUserGraph final : public UserGraph {
     return fresh;
   }
 
-  // That the components read are those that the links make; fills sizes_.
+  // Checks that the loaded components are those of the links; fills sizes_.
   void check_components(StateReader& reader) {
     const std::vector<std::uint32_t> read = component_of_;
     const std::size_t components = sizes_.size();

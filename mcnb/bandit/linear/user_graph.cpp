@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "mcnb/bandit/linear/cut_graph.h"
+#include "mcnb/bandit/linear/pruned_graph.h"
 #include "mcnb/base/check.h"
 
 namespace mcnb {
 namespace {
 
-// Node 0 stands for all unknown users together, node 1 + r for the known user of row r. Unknown
-// users are linked to each other, and have the edges of node 0; where there are none, it is taken
-// away.
+// Node 0 stands for all users without samples, node 1 + r for the known user in row r. Users
+// without samples are linked to each other and share the edges of node 0, which is removed if there
+// are no such users.
 class CompleteUserGraph final : public UserGraph {
  public:
   explicit CompleteUserGraph(const UserRows& known) : known_(known) {
@@ -24,7 +24,7 @@ class CompleteUserGraph final : public UserGraph {
   }
 
   void meet(UserId user) override {
-    // It was one of the unknown, and keeps all edges that it had as such.
+    // The user keeps the edges that it had as one of the users without samples.
     const std::uint32_t node = graph_.add_node_like(kUnknown);
     check(known_.row(user) == node - 1, "users are met in the order of their rows");
     if (!any_unknown()) {
@@ -33,7 +33,7 @@ class CompleteUserGraph final : public UserGraph {
   }
 
   bool add_users(std::size_t count) override {
-    if (count > 0 && graph_.component(kUnknown) == CutGraph::kNowhere) {
+    if (count > 0 && graph_.component(kUnknown) == PrunedGraph::kNowhere) {
       graph_.put_back(kUnknown, largest_component());
     }
     return false;
@@ -109,9 +109,9 @@ class CompleteUserGraph final : public UserGraph {
   void load(StateReader& reader) override {
     graph_.load(reader, known_.count() + 1);
     bool fits = graph_.node_count() == known_.count() + 1 &&
-                (graph_.component(kUnknown) != CutGraph::kNowhere) == any_unknown();
+                (graph_.component(kUnknown) != PrunedGraph::kNowhere) == any_unknown();
     for (std::uint32_t row = 0; fits && row < known_.count(); ++row) {
-      fits = graph_.component(node_of(row)) != CutGraph::kNowhere;
+      fits = graph_.component(node_of(row)) != PrunedGraph::kNowhere;
     }
     if (!fits || graph_.has_cut(kUnknown)) {
       reader.fail("a user graph is not that of its users");
@@ -127,7 +127,7 @@ class CompleteUserGraph final : public UserGraph {
   }
   bool any_unknown() const { return known_.count() < known_.user_count(); }
 
-  // Of equal ones that of the user who has been known longest.
+  // Among equals, the component of the user who has been known longest.
   std::uint32_t largest_component() const {
     std::size_t most = 0;
     for (std::uint32_t number = 0; number < graph_.component_count(); ++number) {
@@ -143,7 +143,7 @@ class CompleteUserGraph final : public UserGraph {
   }
 
   const UserRows& known_;
-  CutGraph graph_;
+  PrunedGraph graph_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ void UserRows::add_users(std::size_t count) {
   }
 }
 
-// Passes each user once from below, and once from above, however many users come later.
+// Visits each user at most once from below and once from above, however many users come later.
 void UserRows::skip_known() {
   const auto is_known = [&](std::size_t user) {
     return row(UserId{static_cast<std::uint32_t>(user)}).has_value();
@@ -72,7 +72,7 @@ void UserRows::load(StateReader& reader) {
   next_row_ = {};
   for (std::uint32_t row = 0; row < known_.size(); ++row) {
     if (index(known_[row]) >= user_count() || this->row(known_[row])) {
-      reader.fail("a linear state belongs to nobody");
+      reader.fail("a linear state belongs to a user that does not exist");
     }
     next_row_.set(index(known_[row]), row + 1);
   }

@@ -12,8 +12,8 @@
 
 namespace mcnb {
 
-// Which users have given samples: the known ones. Each has a row; rows count from 0 in the order of
-// the first samples, and never change. All others are alike, and cost next to nothing.
+// Numbers the known users, those who have given samples. A user gets its row, counted from 0, with
+// its first sample and keeps it. Users without samples are all alike and cost next to nothing.
 class UserRows {
  public:
   // Throws Error (kLimit) beyond 2^32 users.
@@ -29,10 +29,10 @@ class UserRows {
   }
   UserId user(std::uint32_t row) const { return known_[row]; }
 
-  // The row of a user, which is known from now on. Requires a user there is.
+  // Returns the user's row, a new one for the first sample. Requires a valid user.
   std::uint32_t meet(UserId user);
 
-  // Of the users who are not known; nothing where all are.
+  // The lowest and highest user without samples; nullopt if there are none.
   std::optional<UserId> lowest_unknown() const;
   std::optional<UserId> highest_unknown() const;
 
@@ -49,10 +49,10 @@ class UserRows {
   void skip_known();
 
   UserCount users_;
-  PagedArray<std::uint32_t> next_row_;  // by user: 1 + the row, 0 for those who are not known
+  PagedArray<std::uint32_t> next_row_;  // by user: 1 + the row, 0 without samples
   std::vector<UserId> known_;           // by row
   std::size_t lowest_ = 0;              // no unknown user is below
-  // Where the unknown users are, ascending; the last range, if any, ends with an unknown one.
+  // Ranges that contain all users without samples, ascending; the last range ends with one.
   std::vector<Range> ranges_;
 };
 

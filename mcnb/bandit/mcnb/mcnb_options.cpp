@@ -1,7 +1,8 @@
 #include <fmt/core.h>
 
 #include "mcnb/bandit/mcnb/mcnb.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/mcnb/mcnb_options.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/error.h"
 
 namespace mcnb {
@@ -19,7 +20,7 @@ McnbOptions experiments_preset() {
   return options;
 }
 
-// The best that we have measured; docs/PAPER.md says where.
+// The best that we have measured (docs/PAPER.md).
 McnbOptions default_preset() {
   McnbOptions options;
   options.feedback = Feedback::kServed;
@@ -27,21 +28,21 @@ McnbOptions default_preset() {
   options.eta_1 = 0.4;
   options.eta_2 = 0.1;
   options.exploration = 0.01;
-  // Where bonuses are small, an arm that begins below zero beside others that give nothing might
-  // never be tried.
-  options.initialisation = Initialisation::kSymmetric;
+  // With small bonuses, an arm whose first estimate is below zero might never be tried if the other
+  // arms give nothing.
+  options.network.initialisation = Initialisation::kSymmetric;
   options.meta_steps = 10;
   options.meta_samples = 20;
   return options;
 }
 
-// The paper's own regime, but for the bonus, which keeps a task with rare classes (Shuttle) trying
-// all of them, and for the trainings of Theta, which may last longer (docs/PAPER.md).
+// The paper's own regime with a smaller bonus, because the paper's bonus keeps trying rare classes
+// (Shuttle), and with longer trainings of Theta (docs/PAPER.md).
 McnbOptions default_classification_preset() {
   McnbOptions options = experiments_preset();
   options.exploration = 0.1;
-  // The estimate of a class that was never right may go far below zero where that class is, beyond
-  // the reach of any bonus.
+  // The estimate of a class that was tried only in vain may fall so far below zero that no bonus
+  // makes up for it.
   options.nonnegative = true;
   options.theta_steps = 3000;
   return options;
@@ -71,21 +72,15 @@ const OptionTable<McnbOptions>& table() {
     using O = McnbOptions;
     OptionTable<O> t;
     t.number("gamma", &O::gamma, {0, 1, true, true},
-             "how far apart the rewards of users that disagree are");
+             "expected rewards of users who disagree differ by at least this");
     t.number("nu", &O::nu, {1, kMany, true}, "users agree within gamma (nu - 1)/nu");
     t.number("S", &O::s, {0, kMany}, "norm bound in the user-side bonus");
     t.number("delta", &O::delta, {0, 1, true, true}, "one minus the confidence of the bonus");
     t.number("eta_1", &O::eta_1, {0, 1000, true}, "learning rate of the user-learners");
     t.number("eta_2", &O::eta_2, {0, 1000, true}, "learning rate of the meta-learner");
-    t.number("exploration", &O::exploration, {0, kMany}, "factor of the bonus");
+    t.number("exploration", &O::exploration, {0, kMany}, "factor of the whole bonus");
     t.yes_no("nonnegative", &O::nonnegative, kNonnegativeHelp);
-    t.count("width", &O::width, {1, NetworkShape::kMaxWidth}, "hidden units, m");
-    t.count("depth", &O::depth, {2, NetworkShape::kMaxDepth}, "weight matrices, L");
-    t.choice<Initialisation>(
-        "initialisation", &O::initialisation,
-        {{"paper", Initialisation::kPaper}, {"symmetric", Initialisation::kSymmetric}},
-        "of the networks; symmetric starts with f = 0");
-    t.yes_no("biases", &O::biases, "whether the networks have biases");
+    t.part(&O::network, network_option_table());
     t.count("meta_samples", &O::meta_samples, {0, kMany},
             "members of the cluster that take part in an adaptation; 0: all");
     t.count("meta_steps", &O::meta_steps, {1, 10'000}, "steps of an adaptation");
@@ -97,16 +92,10 @@ const OptionTable<McnbOptions>& table() {
                        "who learns from a reward");
     t.choice<TrainingMode>("training", &O::training,
                            {{"online", TrainingMode::kOnline}, {"replay", TrainingMode::kReplay}},
-                           "one step a round, or on the history by a schedule");
-    t.count("train_every", &O::train_every, {1, kMany}, "replay: rounds between trainings");
-    t.count("train_often_until", &O::train_often_until, {0, kMany}, "replay: up to this round");
-    t.count("train_every_later", &O::train_every_later, {1, kMany}, "replay: after it");
+                           "a step on each reward as it comes, or trainings on the history");
+    t.part(&O::replay, replay_option_table());
     t.count("user_steps", &O::user_steps, {0, kMany}, "replay: most steps of the user-learner");
     t.count("theta_steps", &O::theta_steps, {0, kMany}, "replay: most steps of the meta-learner");
-    t.choice<Optimiser>("optimiser", &O::optimiser,
-                        {{"adam", Optimiser::kAdam}, {"sgd", Optimiser::kSgd}}, "replay: how");
-    t.number("learning_rate", &O::learning_rate, {0, 1000, true}, "replay: how fast");
-    t.number("stop_loss", &O::stop_loss, {0, kMany}, "replay: an epoch's loss that is enough");
     t.count("history_limit", &O::history_limit, {0, kMany},
             "events that a user remembers, a uniform sample of all; 0: all");
     t.count("keep_arms", &O::keep_arms, {0, kMostArms},

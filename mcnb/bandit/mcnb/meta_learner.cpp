@@ -1,15 +1,16 @@
 #include "mcnb/bandit/mcnb/meta_learner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mcnb/base/check.h"
 
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kFetchAhead = 8;  // draws
+constexpr std::size_t kPrefetchDistance = 8;  // draws
 
-// a . b of two feature vectors, of which only what overlaps counts.
+// a . b; inputs that only one of the two has count as zero in the other.
 float inner_product(const Features& a, const Features& b) {
   if (a.offset == b.offset && a.values.size() == b.values.size()) {
     return kernels::dot(a.values.data(), b.values.data(), a.values.size());
@@ -21,215 +22,187 @@ float inner_product(const Features& a, const Features& b) {
                                      b.values.data() + (begin - b.offset), end - begin);
 }
 
-// Where an input lies among those that matter.
-std::uint32_t place_of(std::uint32_t input, std::span<const InputRange> ranges) {
-  if (ranges.empty()) {
-    return input;
-  }
-  const auto after = std::ranges::upper_bound(ranges, input, {}, &InputRange::begin);
-  const InputRange& range = *(after - 1);
-  return range.place + (input - range.begin);
-}
-
 }  // namespace
+
+std::size_t MetaScratch::memory_bytes() const {
+  return draws.capacity() * sizeof draws[0] + features.capacity() * sizeof features[0] +
+         (kernel_memory.capacity() + network.capacity() + next_network.capacity()) * sizeof(float);
+}
 
 MetaLearner::MetaLearner(const NetworkShape& shape, std::vector<float> start)
     : shape_(shape), start_(std::move(start)), parameters_(start_) {
   check(start_.size() == shape.parameter_count(), "the parameters match the network's shape");
 }
 
-// Lays the draws out for the kernels. Returns whether all lie in one block.
-bool MetaLearner::gather(std::span<const Draw> draws, const Histories& histories, double rate,
-                         const Features* x, MetaScratch& scratch) const {
+float MetaLearner::estimate(const Features& x) const {
+  std::vector<float> activations(shape_.hidden_count());
+  return kernels::forward(shape_, parameters_.data(), x.values, x.offset, activations.data());
+}
+
+AdaptedMeta MetaLearner::adapted_at(const Features& x, std::span<const std::vector<Draw>> steps,
+                                    const Histories& histories, double rate,
+                                    MetaScratch& scratch) const {
+  check(!steps.empty(), "an adaptation has a step");
+  if (shape_.depth == 2 && steps.size() == 1) {
+    scratch.inputs.use_all();
+    take_last_step({shape_, parameters_.data()}, x, steps[0], histories, rate, scratch);
+  } else {
+    copy_network(x, steps, histories, scratch);
+    const NetworkShape shape = scratch.inputs.shape(shape_);
+    if (shape_.depth == 2) {
+      take_steps(steps.first(steps.size() - 1), histories, rate, scratch);
+      take_last_step({shape, scratch.network.data()}, x, steps.back(), histories, rate, scratch);
+    } else {
+      take_steps(steps, histories, rate, scratch);
+      find_gradient(shape, scratch.network, scratch.inputs.renumbered(x), scratch.adapted);
+      scratch.adapted.features = x;
+    }
+  }
+  find_gradient(shape_, start_, x, scratch.start);
+  AdaptedMeta meta{scratch.adapted.value,
+                   gradient_distance(shape_, scratch.adapted, scratch.start)};
+  for (const std::vector<Draw>& draws : steps) {
+    meta.steps += draws.size();
+  }
+  return meta;
+}
+
+bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
+                        double rate, MetaScratch& scratch) {
+  const auto first = std::ranges::find_if_not(steps, &std::vector<Draw>::empty);
+  if (first == steps.end()) {
+    return true;
+  }
+  copy_network(histories.sample(first->front().event).features, steps, histories, scratch);
+  take_steps(steps, histories, rate, scratch);
+  if (!all_finite(scratch.network)) {
+    return false;
+  }
+  // Copied, not swapped: callers may hold a span of the parameters.
+  scratch.inputs.write_back(shape_, scratch.network, parameters_);
+  return true;
+}
+
+// Copies Theta into `scratch.network`. If x is a block, the copy has only the inputs that x and the
+// draws have.
+void MetaLearner::copy_network(const Features& x, std::span<const std::vector<Draw>> steps,
+                               const Histories& histories, MetaScratch& scratch) const {
+  if (x.values.size() == shape_.inputs) {
+    scratch.inputs.use_all();
+  } else {
+    std::vector<Features>& features = scratch.features;
+    features.assign(1, x);
+    for (const std::vector<Draw>& draws : steps) {
+      for (const Draw& draw : draws) {
+        features.push_back(histories.sample(draw.event).features);
+      }
+    }
+    scratch.inputs.use_only(features);
+  }
+  scratch.inputs.extract(shape_, parameters_, scratch.network);
+}
+
+// Fills `scratch.draws`, the form that the kernels read. Returns whether the features of all draws
+// are the same inputs.
+bool MetaLearner::prepare_draws(std::span<const Draw> draws, const Histories& histories,
+                                double rate, const Features* x, MetaScratch& scratch) const {
   scratch.draws.clear();
-  bool one_block = true;
+  bool same_inputs = true;
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const Draw& draw = draws[i];
-    histories.fetch(draws[std::min(i + kFetchAhead, draws.size() - 1)].event);
+    histories.fetch(draws[std::min(i + kPrefetchDistance, draws.size() - 1)].event);
     const Sample sample = histories.sample(draw.event);
     const Features& at = sample.features;
     const float bias = shape_.biases ? 1.0F : 0.0F;
     scratch.draws.push_back({.x = at.values.data(),
                              .count = static_cast<std::uint32_t>(at.values.size()),
-                             .row = place_of(at.offset, scratch.ranges),
+                             .row = scratch.inputs.number_of(at.offset),
                              .reward = sample.reward,
                              .factor = static_cast<float>(-rate * draw.weight),
                              .inner = x == nullptr ? 0.0F : inner_product(at, *x) + bias});
-    one_block = one_block && scratch.draws.back().row == scratch.draws[0].row &&
-                at.values.size() == scratch.draws[0].count;
+    same_inputs = same_inputs && scratch.draws.back().row == scratch.draws[0].row &&
+                  at.values.size() == scratch.draws[0].count;
   }
-  return one_block;
+  return same_inputs;
 }
 
-void MetaLearner::take_short_step(const NetworkShape& shape, const float* network,
-                                  const Features& x, std::span<const Draw> draws,
-                                  const Histories& histories, double rate,
-                                  MetaScratch& scratch) const {
+// Moves `scratch.network` by these steps.
+void MetaLearner::take_steps(std::span<const std::vector<Draw>> steps, const Histories& histories,
+                             double rate, MetaScratch& scratch) const {
+  const NetworkShape shape = scratch.inputs.shape(shape_);
+  for (const std::vector<Draw>& draws : steps) {
+    if (draws.empty()) {
+      continue;
+    }
+    if (shape.depth == 2 && prepare_draws(draws, histories, rate, nullptr, scratch)) {
+      kernels::batch_step(shape, scratch.network.data(), scratch.draws, scratch.kernel_memory);
+    } else {
+      take_step(shape, draws, histories, rate, scratch);
+    }
+  }
+}
+
+// All gradients of a step are taken where the step begins. So either the gradients are kept until
+// all are known, or the network is copied, whichever needs less memory.
+void MetaLearner::take_step(const NetworkShape& shape, std::span<const Draw> draws,
+                            const Histories& histories, double rate, MetaScratch& scratch) const {
+  const auto sample_of = [&](const Draw& draw) {
+    const Sample sample = histories.sample(draw.event);
+    return Sample{scratch.inputs.renumbered(sample.features), sample.reward};
+  };
+  const auto add = [&](std::vector<float>& to, const Draw& draw, const GradientFactors& factors) {
+    const Sample sample = sample_of(draw);
+    kernels::add_gradient(
+        shape, to.data(), sample.features.values, sample.features.offset,
+        factors.activations.data(), factors.signals.data(),
+        static_cast<float>(-rate * draw.weight) * (factors.value - sample.reward));
+  };
+  const bool keep = 2 * draws.size() * shape.hidden_count() <= shape.parameter_count();
+  std::vector<GradientFactors>& gradients = scratch.samples;
+  gradients.resize(std::max(gradients.size(), keep ? draws.size() : 1));
+  if (keep) {
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      find_gradient(shape, scratch.network, sample_of(draws[i]).features, gradients[i]);
+    }
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      add(scratch.network, draws[i], gradients[i]);
+    }
+    return;
+  }
+  scratch.next_network = scratch.network;
+  for (const Draw& draw : draws) {
+    find_gradient(shape, scratch.network, sample_of(draw).features, gradients[0]);
+    add(scratch.next_network, draw, gradients[0]);
+  }
+  scratch.network.swap(scratch.next_network);
+}
+
+// The last step of an adaptation with two layers. Leaves the gradient at x after the step in
+// `scratch.adapted`.
+void MetaLearner::take_last_step(const Network& network, const Features& x,
+                                 std::span<const Draw> draws, const Histories& histories,
+                                 double rate, MetaScratch& scratch) const {
+  const NetworkShape& shape = network.shape;
   const std::size_t padded = shape.padded_width();
-  gather(draws, histories, rate, &x, scratch);
+  prepare_draws(draws, histories, rate, &x, scratch);
   GradientFactors& adapted = scratch.adapted;
   adapted.features = x;
-  std::vector<float>& sums = adapted.activations;  // W_1' x, until the ReLU below
-  std::vector<float>& last = adapted.signals;      // W_2', until the mask below
+  std::vector<float>& sums = adapted.activations;  // W_1 x after the step, until the ReLU below
+  std::vector<float>& last = adapted.signals;      // W_2 after the step, until the mask below
   sums.resize(padded);
   last.assign(padded, 0.0F);
-  const float* w2 = network + shape.layer_offset(2);
+  const float* w2 = network.parameters + shape.layer_offset(2);
   std::copy_n(w2, shape.width, last.data());
-  kernels::first_layer(shape, network, x.values, place_of(x.offset, scratch.ranges), sums.data());
-  const float bias_step =
-      kernels::adapt(shape, network, scratch.draws, sums.data(), last.data(), scratch.room);
+  kernels::first_layer(shape, network.parameters, x.values, scratch.inputs.number_of(x.offset),
+                       sums.data());
+  const float bias_step = kernels::adapt(shape, network.parameters, scratch.draws, sums.data(),
+                                         last.data(), scratch.kernel_memory);
   for (std::size_t i = 0; i < padded; ++i) {
     last[i] = sums[i] > 0.0F ? last[i] : 0.0F;
     sums[i] = std::max(sums[i], 0.0F);
   }
   adapted.value = kernels::dot(sums.data(), last.data(), shape.width) +
                   (shape.biases ? w2[shape.width] + bias_step : 0.0F);
-}
-
-// Leaves Theta in `scratch.now`, of W_1 only the rows that x and the draws meet: an adaptation
-// costs no more where these are blocks of long, mostly zero vectors. Returns the shape of the copy.
-NetworkShape MetaLearner::copy_what_matters(const Features& x,
-                                            std::span<const std::vector<Draw>> steps,
-                                            const Histories& histories,
-                                            MetaScratch& scratch) const {
-  scratch.ranges.clear();
-  if (x.values.size() == shape_.inputs) {
-    scratch.now = parameters_;
-    return shape_;
-  }
-  std::vector<InputRange>& ranges = scratch.ranges;
-  const auto add = [&](const Features& features) {
-    const auto count = static_cast<std::uint32_t>(features.values.size());
-    ranges.push_back({features.offset, features.offset + count, 0});
-  };
-  add(x);
-  for (const std::vector<Draw>& draws : steps) {
-    for (const Draw& draw : draws) {
-      add(histories.sample(draw.event).features);
-    }
-  }
-  std::ranges::sort(ranges, {}, &InputRange::begin);
-  std::size_t merged = 0;
-  for (std::size_t i = 1; i < ranges.size(); ++i) {
-    if (ranges[i].begin < ranges[merged].end) {
-      ranges[merged].end = std::max(ranges[merged].end, ranges[i].end);
-    } else {
-      ranges[++merged] = ranges[i];
-    }
-  }
-  ranges.resize(merged + 1);
-  NetworkShape shape = shape_;
-  shape.inputs = 0;
-  scratch.now.clear();
-  const auto copy = [&](std::size_t begin, std::size_t end) {
-    scratch.now.insert(scratch.now.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(begin),
-                       parameters_.begin() + static_cast<std::ptrdiff_t>(end));
-  };
-  for (InputRange& range : ranges) {
-    range.place = shape.inputs;
-    shape.inputs += range.end - range.begin;
-    copy(std::size_t{range.begin} * shape_.width, std::size_t{range.end} * shape_.width);
-  }
-  copy(std::size_t{shape_.inputs} * shape_.width, parameters_.size());
-  return shape;
-}
-
-// All gradients of a step are taken where the step begins. They are kept until the step is made
-// where that is less than a copy of the network (long block features, few draws).
-void MetaLearner::walk(const NetworkShape& shape, std::vector<float>& network,
-                       std::span<const std::vector<Draw>> steps, const Histories& histories,
-                       double rate, MetaScratch& scratch) const {
-  const auto sample_of = [&](const Draw& draw) {
-    Sample sample = histories.sample(draw.event);
-    sample.features.offset = place_of(sample.features.offset, scratch.ranges);
-    return sample;
-  };
-  const auto add = [&](std::vector<float>& to, const Sample& sample, float weight,
-                       const GradientFactors& factors) {
-    kernels::add_gradient(shape, to.data(), sample.features.values, sample.features.offset,
-                          factors.activations.data(), factors.signals.data(),
-                          static_cast<float>(-rate * weight) * (factors.value - sample.reward));
-  };
-  for (const std::vector<Draw>& draws : steps) {
-    if (draws.empty()) {
-      continue;
-    }
-    if (shape.depth == 2 && gather(draws, histories, rate, nullptr, scratch)) {
-      kernels::batch_step(shape, network.data(), scratch.draws, scratch.room);
-      continue;
-    }
-    const bool keep = 2 * draws.size() * shape.hidden_count() <= shape.parameter_count();
-    if (scratch.samples.size() < (keep ? draws.size() : 1)) {
-      scratch.samples.resize(keep ? draws.size() : 1);
-    }
-    if (keep) {
-      for (std::size_t i = 0; i < draws.size(); ++i) {
-        find_gradient(shape, network, sample_of(draws[i]).features, scratch.samples[i]);
-      }
-      for (std::size_t i = 0; i < draws.size(); ++i) {
-        add(network, sample_of(draws[i]), draws[i].weight, scratch.samples[i]);
-      }
-    } else {
-      scratch.next = network;
-      for (const Draw& draw : draws) {
-        const Sample sample = sample_of(draw);
-        find_gradient(shape, network, sample.features, scratch.samples[0]);
-        add(scratch.next, sample, draw.weight, scratch.samples[0]);
-      }
-      network.swap(scratch.next);
-    }
-  }
-}
-
-AdaptedMeta MetaLearner::seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
-                                   const Histories& histories, double rate,
-                                   MetaScratch& scratch) const {
-  check(!steps.empty(), "an adaptation has a step");
-  if (shape_.depth == 2 && steps.size() == 1) {
-    scratch.ranges.clear();
-    take_short_step(shape_, parameters_.data(), x, steps[0], histories, rate, scratch);
-  } else if (const NetworkShape shape = copy_what_matters(x, steps, histories, scratch);
-             shape_.depth == 2) {
-    walk(shape, scratch.now, steps.first(steps.size() - 1), histories, rate, scratch);
-    take_short_step(shape, scratch.now.data(), x, steps.back(), histories, rate, scratch);
-  } else {
-    walk(shape, scratch.now, steps, histories, rate, scratch);
-    const Features moved{x.values, place_of(x.offset, scratch.ranges)};
-    find_gradient(shape, scratch.now, moved, scratch.adapted);
-    scratch.adapted.features = x;
-  }
-  find_gradient(shape_, start_, x, scratch.start);
-  return {scratch.adapted.value, gradient_distance(shape_, scratch.adapted, scratch.start)};
-}
-
-bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
-                        double rate, MetaScratch& scratch) {
-  if (std::ranges::all_of(steps, &std::vector<Draw>::empty)) {
-    return true;
-  }
-  const auto first = std::ranges::find_if_not(steps, &std::vector<Draw>::empty);
-  const Features any = histories.sample(first->front().event).features;
-  const NetworkShape shape = copy_what_matters(any, steps, histories, scratch);
-  walk(shape, scratch.now, steps, histories, rate, scratch);
-  if (!all_finite(scratch.now)) {
-    return false;
-  }
-  if (scratch.ranges.empty()) {  // it is all of Theta
-    // Copied, not swapped: others may look at where they are.
-    std::ranges::copy(scratch.now, parameters_.begin());
-    return true;
-  }
-  auto from = scratch.now.cbegin();
-  const auto put_back = [&](std::size_t begin, std::size_t end) {
-    const auto count = static_cast<std::ptrdiff_t>(end - begin);
-    std::copy_n(from, count, parameters_.begin() + static_cast<std::ptrdiff_t>(begin));
-    from += count;
-  };
-  for (const InputRange& range : scratch.ranges) {
-    put_back(std::size_t{range.begin} * shape_.width, std::size_t{range.end} * shape_.width);
-  }
-  put_back(std::size_t{shape_.inputs} * shape_.width, parameters_.size());
-  return true;
 }
 
 }  // namespace mcnb

@@ -1,47 +1,44 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "mcnb/bandit/history.h"
+#include "mcnb/bandit/mcnb/input_subset.h"
+#include "mcnb/bandit/mcnb/member_draws.h"
 #include "mcnb/numeric/kernels.h"
 #include "mcnb/numeric/network.h"
 
 namespace mcnb {
 
-// An event that takes part in an adaptation. The weights of one adaptation sum to 1.
-struct Draw {
-  EventId event{};
-  float weight = 0.0F;
-};
-
-// Inputs begin .. end - 1, and where the first of them lies among the inputs that matter.
-struct InputRange {
-  std::uint32_t begin;
-  std::uint32_t end;
-  std::uint32_t place;
-};
-
 // Memory of one adaptation, to be reused.
 struct MetaScratch {
   std::vector<kernels::AdaptationDraw> draws;
-  std::vector<float> room;               // of the kernels
-  std::vector<InputRange> ranges;        // that x and the draws meet; none: all inputs
-  std::vector<float> now;                // a network on its way, of those inputs
-  std::vector<float> next;               // where its next step ends
-  std::vector<GradientFactors> samples;  // at the draws
-  GradientFactors adapted;               // at the point of interest, after the adaptation
-  GradientFactors start;                 // there, at the start
+  std::vector<float> kernel_memory;
+  std::vector<Features> features;        // of x and of all draws
+  InputSubset inputs;                    // those that `network` has
+  std::vector<float> network;            // Theta after the steps so far
+  std::vector<float> next_network;       // `network` with a part of the present step
+  std::vector<GradientFactors> samples;  // the gradients at the draws of one step
+  GradientFactors adapted;               // the gradient at x after the adaptation
+  GradientFactors start;                 // the gradient at x of theta_0
+
+  std::size_t memory_bytes() const;
 };
 
-// The meta-learner as one arm sees it after adapting to the arm's cluster.
+// What an arm needs to know of Theta_i, the meta-learner adapted to the arm's cluster.
 struct AdaptedMeta {
   float estimate = 0.0F;       // f(x; Theta_i)
   double gradient_move = 0.0;  // |grad f(x; Theta_i) - grad f(x; theta_0)|
+  std::uint64_t steps = 0;     // backward passes of the adaptation, one for each draw
 };
 
 // Theta: the shared network that adapts to a group of users by gradient steps on their samples.
+//
+// An adaptation has steps; each of them goes down the mean loss of its draws, by `rate` times the
+// gradient, from where the step before ended.
 class MetaLearner {
  public:
   MetaLearner(const NetworkShape& shape, std::vector<float> start);
@@ -49,30 +46,37 @@ class MetaLearner {
   std::span<const float> parameters() const { return parameters_; }
   std::span<float> parameters() { return parameters_; }
 
-  // Theta after adapting, seen from x; Theta itself stays as it is. Every step goes down the mean
-  // loss of its draws by `rate`, from where the last one ended. With two layers the last step makes
-  // no weight matrix: W_1' x and W_2' say it all. Requires at least one step.
-  AdaptedMeta seen_from(const Features& x, std::span<const std::vector<Draw>> steps,
-                        const Histories& histories, double rate, MetaScratch& scratch) const;
+  // f(x; Theta), without any adaptation.
+  float estimate(const Features& x) const;
 
-  // Moves Theta by these steps. False, and Theta stays as it is, where it would leave the finite
-  // numbers.
+  // SGD_Meta for one arm: how Theta looks at x after these steps. Theta itself does not change.
+  // With two layers the last step computes no weight matrix, because W_1 x and W_2 suffice at x.
+  // Requires at least one step.
+  AdaptedMeta adapted_at(const Features& x, std::span<const std::vector<Draw>> steps,
+                         const Histories& histories, double rate, MetaScratch& scratch) const;
+
+  // SGD_Meta for the chosen arm: moves Theta by these steps. Returns false, and leaves Theta as it
+  // is, if Theta would get numbers that are not finite.
   bool adapt(std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
              MetaScratch& scratch);
 
  private:
-  bool gather(std::span<const Draw> draws, const Histories& histories, double rate,
-              const Features* x, MetaScratch& scratch) const;
-  // The last step of an adaptation of two layers. Leaves the factors of the adapted gradient at x
-  // in `scratch.adapted`.
-  void take_short_step(const NetworkShape& shape, const float* network, const Features& x,
-                       std::span<const Draw> draws, const Histories& histories, double rate,
-                       MetaScratch& scratch) const;
-  NetworkShape copy_what_matters(const Features& x, std::span<const std::vector<Draw>> steps,
-                                 const Histories& histories, MetaScratch& scratch) const;
-  void walk(const NetworkShape& shape, std::vector<float>& network,
-            std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
-            MetaScratch& scratch) const;
+  // The network of an adaptation: Theta, or a copy that has only some of the inputs.
+  struct Network {
+    NetworkShape shape;
+    const float* parameters;
+  };
+
+  void copy_network(const Features& x, std::span<const std::vector<Draw>> steps,
+                    const Histories& histories, MetaScratch& scratch) const;
+  bool prepare_draws(std::span<const Draw> draws, const Histories& histories, double rate,
+                     const Features* x, MetaScratch& scratch) const;
+  void take_steps(std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
+                  MetaScratch& scratch) const;
+  void take_step(const NetworkShape& shape, std::span<const Draw> draws, const Histories& histories,
+                 double rate, MetaScratch& scratch) const;
+  void take_last_step(const Network& network, const Features& x, std::span<const Draw> draws,
+                      const Histories& histories, double rate, MetaScratch& scratch) const;
 
   NetworkShape shape_;
   std::vector<float> start_;  // theta_0

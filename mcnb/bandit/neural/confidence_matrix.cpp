@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/check.h"
 
 namespace mcnb {
@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kWorthAThread = 1 << 16;  // parameters
 constexpr float kOne = 1.0F;
 
-// Calls body(place, rows, columns) for every part of a gradient that is an outer product: parameter
-// place + i * columns.size() + j has the derivative rows[i] * columns[j]. The last layer, which has
-// one output, is one row.
+// Calls body(offset, rows, columns) for every part of a gradient that is an outer product:
+// parameter offset + i * columns.size() + j has the derivative rows[i] * columns[j]. The last
+// layer, which has one output, is one row.
 template <class Body>
 void for_outer_products(const NetworkShape& shape, const GradientFactors& factors, Body body) {
   std::span<const float> inputs = factors.features.values;
@@ -25,10 +25,10 @@ void for_outer_products(const NetworkShape& shape, const GradientFactors& factor
   for (std::uint32_t layer = 1; layer < shape.depth; ++layer) {
     const std::size_t start = (layer - 1) * shape.padded_width();
     const auto signals = std::span(factors.signals).subspan(start, shape.width);
-    const std::size_t place = shape.layer_offset(layer);
-    body(place + first * shape.width, inputs, signals);
+    const std::size_t offset = shape.layer_offset(layer);
+    body(offset + first * shape.width, inputs, signals);
     if (shape.biases) {
-      body(place + shape.layer_inputs(layer) * shape.width, std::span(&kOne, 1), signals);
+      body(offset + shape.layer_inputs(layer) * shape.width, std::span(&kOne, 1), signals);
     }
     inputs = std::span(factors.activations).subspan(start, shape.width);
     first = 0;
@@ -45,7 +45,7 @@ struct Squares {
   std::vector<double> columns;
 };
 
-// The same with the squares of the rows and columns, which are made in `room`.
+// Like for_parts, with the squares of rows and columns, which are written to `room`.
 template <class Body>
 void for_squared_products(const NetworkShape& shape, const GradientFactors& factors, Squares& room,
                           Body body) {
@@ -57,15 +57,15 @@ void for_squared_products(const NetworkShape& shape, const GradientFactors& fact
   };
   for_outer_products(
       shape, factors,
-      [&](std::size_t place, std::span<const float> inputs, std::span<const float> signals) {
+      [&](std::size_t offset, std::span<const float> inputs, std::span<const float> signals) {
         square(inputs, room.rows);
         square(signals, room.columns);
-        body(place, std::span<const double>(room.rows), std::span<const double>(room.columns));
+        body(offset, std::span<const double>(room.rows), std::span<const double>(room.columns));
       });
 }
 
-// A gradient written out. Its first run is the rows of W_1 that the features meet, the other one
-// all other parameters.
+// A gradient with all its entries, in two runs of parameters: the rows of W_1 that belong to the
+// features, and all parameters behind W_1.
 struct WholeGradient {
   WholeGradient(const NetworkShape& shape, const GradientFactors& factors, double* room,
                 std::size_t size)
@@ -73,8 +73,8 @@ struct WholeGradient {
     std::fill(room, room + size, 0.0);
     for_outer_products(
         shape, factors,
-        [&](std::size_t place, std::span<const float> rows, std::span<const float> columns) {
-          double* to = room + place;
+        [&](std::size_t offset, std::span<const float> rows, std::span<const float> columns) {
+          double* to = room + offset;
           for (const double row : rows) {
             for (const float column : columns) {
               *to++ = row * column;
@@ -85,7 +85,7 @@ struct WholeGradient {
     const std::size_t end = first + factors.features.values.size() * shape.width;
     runs[0] = {first / kernels::kBlock, (end + kernels::kBlock - 1) / kernels::kBlock};
     runs[1] = {shape.inputs * std::size_t{shape.width} / kernels::kBlock, size / kernels::kBlock};
-    if (runs[1].first <= runs[0].end) {  // they meet
+    if (runs[1].first <= runs[0].end) {  // they touch
       runs[0].end = runs[1].end;
       run_count = 1;
     }
@@ -144,8 +144,8 @@ void ConfidenceMatrix::add(ThreadPool& threads, const GradientFactors& gradient)
   Squares room;
   for_squared_products(
       shape_, gradient, room,
-      [&](std::size_t place, std::span<const double> rows, std::span<const double> columns) {
-        kernels::shrink(rows, columns, diagonal_.data() + place);
+      [&](std::size_t offset, std::span<const double> rows, std::span<const double> columns) {
+        kernels::shrink(rows, columns, diagonal_.data() + offset);
       });
 }
 
@@ -157,10 +157,10 @@ double ConfidenceMatrix::largest_square(const GradientFactors& gradient) const {
   double along = 0.0;
   for_outer_products(
       shape_, gradient,
-      [&](std::size_t place, std::span<const float> rows, std::span<const float> columns) {
+      [&](std::size_t offset, std::span<const float> rows, std::span<const float> columns) {
         along += kernels::weigh(std::vector<double>(rows.begin(), rows.end()),
                                 std::vector<double>(columns.begin(), columns.end()),
-                                bound_->sum().data() + place);
+                                bound_->sum().data() + offset);
       });
   return bound_->largest_square(norm * norm, along);
 }
@@ -190,8 +190,8 @@ void ConfidenceMatrix::find_diagonal_squares(ThreadPool& threads,
     squares[i] = 0.0;
     for_squared_products(
         shape_, gradients[i], room,
-        [&](std::size_t place, std::span<const double> rows, std::span<const double> columns) {
-          squares[i] += kernels::weigh(rows, columns, diagonal_.data() + place);
+        [&](std::size_t offset, std::span<const double> rows, std::span<const double> columns) {
+          squares[i] += kernels::weigh(rows, columns, diagonal_.data() + offset);
         });
   };
   threads.parallel_for(gradients.size(), kWorthAThread / touched + 1,

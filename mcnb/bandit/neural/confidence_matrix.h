@@ -18,28 +18,28 @@ namespace mcnb {
 
 enum class MatrixForm { kAuto, kFull, kDiagonal };
 
-// What every policy with a confidence matrix may choose of its bounds.
+// The options of policies with a confidence matrix.
 struct ConfidenceOptions {
   double alpha = 0.1;
   double lambda = 1.0;
   MatrixForm matrix = MatrixForm::kAuto;
-  bool nonnegative = false;  // an estimate counts as zero where it is less
+  bool nonnegative = false;  // an estimate below zero counts as zero
 
   double counted(double estimate) const { return nonnegative ? std::max(0.0, estimate) : estimate; }
 };
 OptionTable<ConfidenceOptions> confidence_option_table();
 
-// Z = lambda I + sum g g^T, g the gradients of a network: in which directions of the parameters
-// rewards have been seen. Full, or its diagonal alone.
+// Z = lambda I + sum g g^T over gradients g of a network: it says in which directions of the
+// parameters rewards have been seen. The full matrix, or its diagonal alone.
 //
-// A gradient costs time in proportion to the features that it has, not to the whole vector that
-// they are a block of; in the full form, to its square, and `add` touches all of Z.
+// The time for a gradient grows with the features of its block, not with the whole vector; in the
+// full form with their square, and `add` touches all of Z.
 class ConfidenceMatrix {
  public:
-  static constexpr std::size_t kFullByItself = 3'500;  // parameters up to which `auto` is full
+  static constexpr std::size_t kFullByItself = 3'500;  // parameters up to which `auto` means full
   static constexpr std::size_t kMostFull = 20'000;     // 3 GiB
 
-  // Throws Error (kUsage) where the full form is asked for and has no room.
+  // Throws Error (kUsage) if the full form is asked for and the network has too many parameters.
   ConfidenceMatrix(const ConfidenceOptions& options, const NetworkShape& shape);
 
   bool is_full() const { return full_.has_value(); }
@@ -47,19 +47,19 @@ class ConfidenceMatrix {
   // Z += g g^T.
   void add(ThreadPool& threads, const GradientFactors& gradient);
 
-  // Does now what the next squares would do for the last additions: those until the next one then
-  // only read, and may be looked for side by side.
+  // Does now the work that find_squares would do for the latest additions. Until the next addition
+  // find_squares then only reads, and several threads may call it.
   void settle(ThreadPool& threads) {
     if (full_) {
       full_->settle(threads);
     }
   }
 
-  // What g^T Z^-1 g cannot exceed. Cheap.
+  // A cheap upper bound of g^T Z^-1 g.
   double largest_square(const GradientFactors& gradient) const;
 
-  // squares[i] = g_i^T Z^-1 g_i, never below zero nor above the largest. The same bits however the
-  // gradients are grouped.
+  // squares[i] = g_i^T Z^-1 g_i, never below zero nor above largest_square. The bits do not depend
+  // on how the gradients are grouped.
   void find_squares(ThreadPool& threads, std::span<const GradientFactors> gradients,
                     std::span<double> squares);
 
@@ -77,8 +77,8 @@ class ConfidenceMatrix {
   NetworkShape shape_;
   double lambda_;
   std::optional<TrackedInverse> full_;
-  std::optional<InverseBound> bound_;  // where it is full
-  std::vector<double> diagonal_;       // of Z^-1, where it is not full
+  std::optional<InverseBound> bound_;  // if full
+  std::vector<double> diagonal_;       // of Z^-1, if not full
 };
 
 }  // namespace mcnb

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mcnb/bandit/basic_policy.h"
 #include "mcnb/bandit/neural/neural_model.h"
-#include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/bandit/user_count.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
 #include "mcnb/numeric/kernels.h"
 
@@ -25,41 +25,30 @@ OptionTable<EpsilonGreedyOptions> option_table() {
   OptionTable<Options> table;
   table.number("epsilon", &Options::epsilon, {0.0, 1.0}, "how often an arm is drawn at random")
       .number("decay", &Options::decay, {0.0, 1e6},
-              "after t rewards that is epsilon / (1 + decay t)")
+              "after t rewards the probability is epsilon / (1 + decay t)")
       .part(&Options::neural, neural_option_table());
   return table;
 }
 
-EpsilonGreedyOptions parse(const OptionValues& values) {
-  EpsilonGreedyOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
 // One network for all users. Chooses the arm with the highest f(x) or, with probability epsilon, a
-// uniformly random one, whose bonus then lifts it above all others. The draws are addressed by the
-// seed and the round, so that whoever asks again sees the same.
-class EpsilonGreedy final : public Policy {
+// uniformly random one; the score part "draw" then lifts that arm above all others. The draws are
+// addressed by the seed and the round, so equal calls give equal answers.
+class EpsilonGreedy final : public BasicPolicy {
  public:
   EpsilonGreedy(const EpsilonGreedyOptions& options, const PolicySetup& setup)
-      : options_(options),
+      : BasicPolicy(setup),
+        options_(options),
         seed_(setup.seed),
-        users_(setup.users),
         threads_(*setup.threads),
         model_(options.neural, setup.inputs, setup.seed) {}
 
-  std::size_t user_count() const override { return users_.count(); }
-  void add_users(std::size_t count) override { users_.add(count); }
-
   void start(UserId user, const Sample& sample) override {
-    check_start(user, sample, users_.count(), shape());
+    check(user, sample);
     take_in(sample, [&] { return fmt::format("start of user {}", index(user)); });
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
-
   std::vector<Score> scores(const Round& round) override {
-    check_round(round, users_.count(), shape());
+    check(round);
     std::vector<Score> scores(round.arms.size());
     const std::size_t cost = round.arms[0].features.values.size() * shape().width;
     threads_.parallel_for(scores.size(), kWorthAThread / cost + 1,
@@ -69,22 +58,24 @@ class EpsilonGreedy final : public Policy {
                               scores[i].estimate = estimate(round, i, activations);
                             }
                           });
+    const auto score_of = [&](double estimate, double draw) {
+      return Score(estimate, {{"draw", draw}}, user_count());
+    };
     for (Score& score : scores) {
-      score.value = score.estimate;
-      score.cluster_size = users_.count();
+      score = score_of(score.estimate, 0.0);
     }
     Rng rng(seed_, Stream::kEpsilonGreedy, index(round.id));
     if (rng.chance(epsilon())) {
       const double best = scores[index(highest(scores))].value;
       Score& drawn = scores[static_cast<std::size_t>(rng.below(scores.size()))];
-      drawn.meta_bonus = best - drawn.estimate + std::max(1.0, std::abs(best));
-      drawn.value = drawn.estimate + drawn.meta_bonus;
+      const double lift = best - drawn.estimate + std::max(1.0, std::abs(best));
+      drawn = score_of(drawn.estimate, lift);
     }
     return scores;
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
-    check_feedback(round, arm, reward, users_.count(), shape());
+    check(round, arm, reward);
     take_in({arm.features, reward}, [&] {
       return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
     });
@@ -95,12 +86,12 @@ class EpsilonGreedy final : public Policy {
   std::size_t memory_bytes() const override { return sizeof *this + model_.memory_bytes(); }
 
   void save(StateWriter& writer) const override {
-    users_.save(writer);
+    save_users(writer);
     model_.save(writer);
   }
 
   void load(StateReader& reader) override {
-    users_.load(reader);
+    load_users(reader);
     model_.load(reader);
   }
 
@@ -116,40 +107,34 @@ class EpsilonGreedy final : public Policy {
                             activations.data());
   }
 
-  float estimate(const Round& round, std::size_t place, std::vector<float>& activations) const {
-    const float estimate = value(round.arms[place].features, activations);
-    check_value(estimate, [&] { return fmt::format("round {}, arm {}", index(round.id), place); });
+  float estimate(const Round& round, std::size_t i, std::vector<float>& activations) const {
+    const float estimate = value(round.arms[i].features, activations);
+    check_value(estimate, [&] { return fmt::format("round {}, arm {}", index(round.id), i); });
     return estimate;
   }
 
-  // `place` names the sample in errors.
-  template <class Place>
-  void take_in(const Sample& sample, Place place) {
+  // `where` names the sample in errors.
+  template <class Where>
+  void take_in(const Sample& sample, Where where) {
     std::vector<float> activations(shape().hidden_count());
-    check_value(value(sample.features, activations), place);
-    model_.take_in(sample, place);
+    check_value(value(sample.features, activations), where);
+    model_.take_in(sample, where);
   }
 
   EpsilonGreedyOptions options_;
   std::uint64_t seed_;
-  UserCount users_;
   ThreadPool& threads_;
   NeuralModel model_;
 };
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<EpsilonGreedy>(parse(options), setup);
-}
-
 }  // namespace
 
 PolicyKind epsilon_greedy_policy() {
-  return {.name = "epsilon-greedy",
-          .help = "one neural network for all users; now and then a random arm",
-          .paper = "Sutton, Barto: Reinforcement Learning: An Introduction, MIT Press 1998",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<EpsilonGreedy>(
+      {.name = "epsilon-greedy",
+       .help = "one neural network for all users; now and then a random arm",
+       .paper = "Sutton, Barto: Reinforcement Learning: An Introduction, MIT Press 1998"},
+      option_table());
 }
 
 }  // namespace mcnb

@@ -4,17 +4,18 @@
 #include <cmath>
 #include <utility>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/neural/neuucb.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/error.h"
 
 namespace mcnb {
 namespace {
 
-// Features of arms with those of their users behind them.
+// Appends the features of users to those of arms.
 //
-// A block of features stays a block: in the longer vector, every block of the shorter one is
-// followed by room for a user's features. So each block has weights of its own for them, as it has
-// for the arm's, and an arm costs no more than its own features and those of one user.
+// A block of features stays a block: in the longer vector, every block is followed by room for a
+// user's features. So each block has its own weights for them, and an arm costs no more than its
+// own features and those of one user.
 class Concatenation {
  public:
   // Throws Error (kUsage) for a setup without features of the users.
@@ -47,19 +48,19 @@ class Concatenation {
     inputs_ = static_cast<std::uint32_t>(inputs);
   }
 
-  // Of the longer vector.
+  // The inputs of the longer vector, and the length of a block in it.
   std::uint32_t inputs() const { return inputs_; }
   std::size_t length() const { return block_ + count_; }
   std::size_t memory_bytes() const { return users_.capacity() * sizeof users_[0]; }
 
-  // Writes length() numbers to `room`, which the result borrows. Users who came later look like
-  // nobody: their features are zero. Throws Error (kInput), naming place(), for another block.
-  template <class Place>
-  Features join(const Features& features, UserId user, float* room, Place place) const {
+  // Writes length() numbers to `room`, which the result borrows. Users who came after the start
+  // have features of zero. Throws Error (kInput), naming where(), for features that are no block.
+  template <class Where>
+  Features join(const Features& features, UserId user, float* room, Where where) const {
     if (features.values.size() != block_ || features.offset % block_ != 0) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: expected {} features at a multiple of that, got {} at {}",
-                              place(), block_, features.values.size(), features.offset));
+                              where(), block_, features.values.size(), features.offset));
     }
     float* const end = std::ranges::copy(features.values, room).out;
     if (index(user) < users_.size() / count_) {
@@ -78,14 +79,14 @@ class Concatenation {
   std::uint32_t inputs_ = 0;
 };
 
-// NeuA+U: NeuUCB-ONE on the features of the arm and of the arm's user, one behind the other.
+// NeuA+U: NeuUCB-ONE on the features of the arm, followed by those of the arm's user.
 class NeuAu final : public Policy {
  public:
-  NeuAu(const OptionValues& options, const PolicySetup& setup)
+  NeuAu(const NeuUcbOptions& options, const PolicySetup& setup)
       : shape_{.inputs = setup.inputs}, features_(setup) {
     PolicySetup longer = setup;
     longer.inputs = features_.inputs();
-    bandit_ = neuucb_one_policy().build(options, longer);
+    bandit_ = make_neuucb_one(options, longer);
   }
 
   std::size_t user_count() const override { return bandit_->user_count(); }
@@ -121,7 +122,7 @@ class NeuAu final : public Policy {
   void load(StateReader& reader) override { bandit_->load(reader); }
 
  private:
-  // The same round with longer features, which live until the next call.
+  // The round with longer features, which are valid until the next call.
   const Round& joined(const Round& round) {
     check_round(round, user_count(), shape_);
     round_ = round;
@@ -142,21 +143,14 @@ class NeuAu final : public Policy {
   Round round_;
 };
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<NeuAu>(options, setup);
-}
-
 }  // namespace
 
 PolicyKind neuau_policy() {
-  const PolicyKind without_users = neuucb_one_policy();
-  return {
-      .name = "neuau",
-      .help = "one neural network that sees the features of arm and user",
-      .paper = "a baseline of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024",
-      .options = without_users.options,
-      .resolve = without_users.resolve,
-      .build = build};
+  return policy_kind<NeuAu>(
+      {.name = "neuau",
+       .help = "one neural network that sees the features of arm and user",
+       .paper = "a baseline of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024"},
+      neuucb_option_table());
 }
 
 }  // namespace mcnb

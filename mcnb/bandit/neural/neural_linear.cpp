@@ -8,7 +8,7 @@
 #include "mcnb/bandit/linear/user_graph.h"
 #include "mcnb/bandit/linear/user_rows.h"
 #include "mcnb/bandit/neural/neural_model.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/numeric/kernels.h"
 #include "mcnb/numeric/sample_sums.h"
 
@@ -17,12 +17,20 @@ namespace {
 
 constexpr std::size_t kWorthAThread = 1 << 16;  // multiplications
 constexpr std::uint64_t kWidest = 4096;         // a regression then has 256 MiB
-constexpr std::size_t kMostIdleStates = 64;     // of groups that nothing has been learned about
+constexpr std::size_t kMostIdleStates = 64;     // that can be made again without loss
 
 struct NeuralLinearOptions {
   ClubOptions clustering;
   NeuralOptions neural;
-  bool nonnegative = false;  // an estimate counts as zero where it is less
+  bool nonnegative = false;  // an estimate below zero counts as zero
+
+  void check() const {
+    if (neural.network.width > kWidest) {
+      refuse_option("width",
+                    fmt::format("at most {}, a regression has width x width numbers", kWidest),
+                    std::to_string(neural.network.width));
+    }
+  }
 };
 
 OptionTable<NeuralLinearOptions> option_table() {
@@ -33,32 +41,22 @@ OptionTable<NeuralLinearOptions> option_table() {
   return table;
 }
 
-NeuralLinearOptions parse(const OptionValues& values) {
-  NeuralLinearOptions options;
-  option_table().set_all(options, values);
-  if (options.neural.width > kWidest) {
-    refuse_option("width",
-                  fmt::format("at most {}, a regression has width x width numbers", kWidest),
-                  std::to_string(options.neural.width));
-  }
-  return options;
-}
-
-// NeuralLinear: one network for all users, whose last hidden layer h(x) is the feature vector of
-// CLUB: users in a graph, who share what they know with all they are connected to; an arm is scored
-// with the ridge regression of its user's component, h.w + alpha sqrt(h^T M^-1 h * log(1 + t));
-// after feedback for a user u an edge (u, j) goes when ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)).
+// NeuralLinear: CLUB on the last hidden layer h(x) of one network for all users. Users in a graph
+// share what they know with everybody they are connected to.
 //
-// A training changes h: then the samples of all users are made anew out of the history, and every
-// regression with them. The graph stays as it is, since edges of CLUB never come back; the edges of
-// a reward that brings a training are judged before it. With training = online h moves a little
-// with every sample: samples then keep the features they had when they came.
+// Choose: an arm is scored with the ridge regression of its user's component, which holds the
+// samples of all members: h.w + alpha sqrt(h^T M^-1 h * log(1 + t)). Learn: the network, the user u
+// and its component take the sample; then u loses its edge to every user j with ||w_u - w_j|| >
+// alpha_2 (F(T_u) + F(T_j)); then the network trains if a training is due.
 //
-// Rebuilding costs a forward pass for each sample, the weights of each user (TrackedWeights), and a
-// pass over the users' sums and an inversion for the regression of each component that was asked
-// for since the last one (of others, when one of their arms next comes up). Users with less than
-// `width` samples cost no more than their features and as many numbers squared; components that
-// nobody asks about cost nothing.
+// A training changes h. All regressions are then rebuilt from the samples of the history. The graph
+// stays as it is, because edges of CLUB never come back. With training = online, h moves a little
+// with every sample, and samples keep the features that they had when they came.
+//
+// Rebuilding costs a forward pass for each sample, the weights of each user (TrackedWeights), and,
+// for each component used since the last training, a pass over the users' sums and an inversion.
+// Other components are rebuilt when one of their arms next comes up. A user with n < `width`
+// samples costs no more than its features and n^2 numbers.
 class NeuralLinear final : public Policy {
  public:
   NeuralLinear(const NeuralLinearOptions& options, const PolicySetup& setup)
@@ -79,16 +77,14 @@ class NeuralLinear final : public Policy {
 
   void start(UserId user, const Sample& sample) override {
     check_start(user, sample, user_count(), shape());
-    take_in(user, sample, [&] { return fmt::format("start of user {}", index(user)); });
+    add_sample(user, sample, [&] { return fmt::format("start of user {}", index(user)); });
   }
-
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
 
   std::vector<Score> scores(const Round& round) override {
     check_round(round, user_count(), shape());
     drop_idle_states();
     for (const Arm& arm : round.arms) {
-      group_state(graph_->component(arm.user));
+      group_of(graph_->component(arm.user));  // made here, so that the threads below only read
     }
     const double scale = exploration_scale(options_.clustering.alpha, model_.reward_count());
     std::vector<Score> scores(round.arms.size());
@@ -110,7 +106,7 @@ class NeuralLinear final : public Policy {
 
   void learn(RoundId round, const Arm& arm, float reward) override {
     check_feedback(round, arm, reward, user_count(), shape());
-    take_in(arm.user, {arm.features, reward}, [&] {
+    add_sample(arm.user, {arm.features, reward}, [&] {
       return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
     });
     cut_edges(arm.user);
@@ -123,15 +119,15 @@ class NeuralLinear final : public Policy {
   void load(StateReader& reader) override;
 
  private:
-  // What a known user has of its own.
+  // The own regression of a known user.
   struct Person {
     Person(std::size_t dimension, double lambda) : regression(dimension, lambda) {}
 
     TrackedWeights regression;
     double width = confidence_width(0);  // F(T)
   };
-  // The regression of a component's members. It is made out of their samples when it is first asked
-  // for; `learned` says that samples have come since, one by one.
+  // The regression of a component, made from its members' samples when it is first needed.
+  // `learned` says that samples were added to it one by one since then.
   struct Group {
     std::optional<RidgeState> state;
     bool learned = false;
@@ -139,63 +135,58 @@ class NeuralLinear final : public Policy {
 
   const NetworkShape& shape() const { return model_.shape(); }
 
-  // h(x), in `activations`.
-  template <class Place>
+  // Returns h(x), which is a part of `activations`.
+  template <class Where>
   std::span<const float> find_hidden(const Features& x, std::vector<float>& activations,
-                                     Place place) const {
+                                     Where where) const {
     const float value =
         kernels::forward(shape(), model_.network().data(), x.values, x.offset, activations.data());
-    check_value(value, place);
+    check_value(value, where);
     return std::span(activations)
         .subspan((shape().depth - 2) * shape().padded_width(), shape().width);
   }
 
-  Score score(const Round& round, std::size_t place, double scale,
+  Score score(const Round& round, std::size_t i, double scale,
               std::vector<float>& activations) const;
-  template <class Place>
-  void take_in(UserId user, const Sample& sample, Place place);
+  template <class Where>
+  void add_sample(UserId user, const Sample& sample, Where where);
   void cut_edges(UserId user);
   void rebuild();
   void rebuild_groups();
 
   SampleSums samples_of_component(std::uint32_t component) const;
-  Group& group_state(std::uint32_t component);
+  Group& group_of(std::uint32_t component);
   void drop_idle_states();
 
   NeuralLinearOptions options_;
   ThreadPool& threads_;
   NeuralModel model_;
-  std::vector<UserId> owners_;  // of the samples in the model's history, by place
+  std::vector<UserId> owners_;  // by event: whose sample it is in the model's history
   UserRows known_;
   std::unique_ptr<UserGraph> graph_;
-  std::vector<Person> people_;  // by row of the known users
-  std::vector<Group> groups_;   // by component, as far as any was asked for
-  std::vector<std::uint32_t>
-      idle_;                // groups with a state, perhaps, about which nothing was learned
-  UserGraph::Links links_;  // memory to be reused
+  std::vector<Person> people_;       // by row of the known users
+  std::vector<Group> groups_;        // by component, up to the last that was needed
+  std::vector<std::uint32_t> idle_;  // components whose state may be dropped
+  UserGraph::Links links_;           // scratch
 };
 
-Score NeuralLinear::score(const Round& round, std::size_t place, double scale,
+Score NeuralLinear::score(const Round& round, std::size_t i, double scale,
                           std::vector<float>& activations) const {
-  const Arm& arm = round.arms[place];
+  const Arm& arm = round.arms[i];
   const std::span<const float> hidden = find_hidden(arm.features, activations, [&] {
-    return fmt::format("round {}, arm {}", index(round.id), place);
+    return fmt::format("round {}, arm {}", index(round.id), i);
   });
   const RidgePrediction said = groups_[graph_->component(arm.user)].state->predict(hidden);
   const double estimate = options_.nonnegative ? std::max(0.0, said.estimate) : said.estimate;
-  const double bonus = scale * said.uncertainty;
-  return {.value = estimate + bonus,
-          .estimate = estimate,
-          .meta_bonus = bonus,
-          .cluster_size = graph_->size(arm.user)};
+  return Score(estimate, {{"uncertainty", scale * said.uncertainty}}, graph_->size(arm.user));
 }
 
-// `place` names the sample in errors.
-template <class Place>
-void NeuralLinear::take_in(UserId user, const Sample& sample, Place place) {
+// `where` names the sample in errors.
+template <class Where>
+void NeuralLinear::add_sample(UserId user, const Sample& sample, Where where) {
   std::vector<float> activations(shape().hidden_count());
-  const std::span<const float> hidden = find_hidden(sample.features, activations, place);
-  if (const std::optional<EventId> event = model_.take_in(sample, place)) {
+  const std::span<const float> hidden = find_hidden(sample.features, activations, where);
+  if (const std::optional<EventId> event = model_.take_in(sample, where)) {
     owners_.resize(model_.history().event_slots());
     owners_[index(*event)] = user;
   }
@@ -204,9 +195,9 @@ void NeuralLinear::take_in(UserId user, const Sample& sample, Place place) {
     people_.emplace_back(shape().width, options_.clustering.lambda);
     graph_->meet(user);
   }
-  // The group's regression first, then the sample: the same bits whether or not anybody has asked
-  // for it before.
-  Group& group = group_state(graph_->component(user));
+  // The group's regression is made before the sample is added: so its bits do not depend on whether
+  // it was needed earlier.
+  Group& group = group_of(graph_->component(user));
   group.state->add(hidden, sample.reward);
   group.learned = true;
   Person& person = people_[row];
@@ -231,13 +222,13 @@ void NeuralLinear::cut_edges(UserId user) {
   const std::uint32_t before = graph_->component(user);
   const std::vector<std::uint32_t> parts = graph_->cut(user, links_);
   if (!parts.empty()) {
-    groups_[before] = {};  // the others are new
+    groups_[before] = {};  // parts that split off have no state yet
   }
 }
 
-// Changes nothing where it throws.
+// If it throws, it has changed nothing.
 void NeuralLinear::rebuild() {
-  // The places of every known user's samples in the history.
+  // By row: the user's samples in the history.
   const Histories& history = model_.history();
   std::vector<std::vector<EventId>> events(people_.size());
   for (std::size_t i = 0; i < history.event_slots(); ++i) {
@@ -250,14 +241,14 @@ void NeuralLinear::rebuild() {
   const std::size_t users_at_once = people_.size() / (4 * threads_.thread_count()) + 1;
   threads_.parallel_for(people_.size(), users_at_once, [&](std::size_t begin, std::size_t end) {
     std::vector<float> activations(shape().hidden_count());
-    const auto place = [&] {
+    const auto where = [&] {
       return fmt::format("the training after {} rewards", model_.reward_count());
     };
     for (std::size_t row = begin; row < end; ++row) {
       rebuilt[row].regression.add_many([&](SampleSums& samples) {
         for (const EventId event : events[row]) {
           const Sample sample = history.sample(event);
-          samples.add(find_hidden(sample.features, activations, place), sample.reward);
+          samples.add(find_hidden(sample.features, activations, where), sample.reward);
         }
       });
       rebuilt[row].width = confidence_width(rebuilt[row].regression.samples().count());
@@ -267,7 +258,7 @@ void NeuralLinear::rebuild() {
   rebuild_groups();
 }
 
-// Those that were asked for will be again: made now, they cost no round anything.
+// Components that were needed will be needed again: made now, on all threads, they delay no round.
 void NeuralLinear::rebuild_groups() {
   idle_.clear();
   for (std::uint32_t component = 0; component < groups_.size(); ++component) {
@@ -291,7 +282,7 @@ SampleSums NeuralLinear::samples_of_component(std::uint32_t component) const {
   return all;
 }
 
-NeuralLinear::Group& NeuralLinear::group_state(std::uint32_t component) {
+NeuralLinear::Group& NeuralLinear::group_of(std::uint32_t component) {
   groups_.resize(std::max(groups_.size(), component + std::size_t{1}));
   Group& group = groups_[component];
   if (!group.state) {
@@ -301,7 +292,7 @@ NeuralLinear::Group& NeuralLinear::group_state(std::uint32_t component) {
   return group;
 }
 
-// States are large; those of which nothing would be lost make room where they are many.
+// States are large. If there are many, drops those that can be made again without loss.
 void NeuralLinear::drop_idle_states() {
   if (idle_.size() <= kMostIdleStates) {
     return;
@@ -336,7 +327,7 @@ void NeuralLinear::save(StateWriter& writer) const {
   for (const Person& person : people_) {
     person.regression.save(writer);
   }
-  // What nothing has been learned about can be made anew.
+  // Other states can be made again from the members' samples.
   const auto learned = std::ranges::count_if(groups_, &Group::learned);
   writer.write(static_cast<std::uint64_t>(learned));
   for (std::uint32_t component = 0; component < groups_.size(); ++component) {
@@ -381,7 +372,7 @@ void NeuralLinear::load(StateReader& reader) {
   for (std::uint64_t i = 0; i < learned; ++i) {
     const auto component = reader.read<std::uint32_t>();
     if (component >= samples.size() || component < groups_.size()) {
-      reader.fail("a regression belongs to nobody");
+      reader.fail("a regression belongs to no component");
     }
     groups_.resize(component + std::size_t{1});
     groups_[component] = {RidgeState::load(reader), true};
@@ -393,21 +384,15 @@ void NeuralLinear::load(StateReader& reader) {
   }
 }
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<NeuralLinear>(parse(options), setup);
-}
-
 }  // namespace
 
 PolicyKind neural_linear_policy() {
-  return {.name = "neural-linear",
-          .help = "CLUB on the last hidden layer of one neural network for all users",
-          .paper =
-              "Riquelme, Tucker, Snoek: Deep Bayesian Bandits Showdown, ICLR 2018; Gentile, Li, "
-              "Zappella: Online Clustering of Bandits, ICML 2014",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<NeuralLinear>(
+      {.name = "neural-linear",
+       .help = "CLUB on the last hidden layer of one neural network for all users",
+       .paper = "Riquelme, Tucker, Snoek: Deep Bayesian Bandits Showdown, ICLR 2018; Gentile, Li, "
+                "Zappella: Online Clustering of Bandits, ICML 2014"},
+      option_table());
 }
 
 }  // namespace mcnb

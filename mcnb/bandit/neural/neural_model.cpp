@@ -12,51 +12,18 @@ constexpr std::array kEverybody{UserId{0}};  // all users share one history
 
 }  // namespace
 
-NetworkShape NeuralOptions::shape(std::uint32_t inputs) const {
-  return {.inputs = inputs,
-          .width = static_cast<std::uint32_t>(width),
-          .depth = static_cast<std::uint32_t>(depth),
-          .biases = biases};
-}
-
-bool NeuralOptions::training_is_due(std::uint64_t rewards) const {
-  return training == TrainingMode::kReplay &&
-         is_due(rewards, train_every, train_often_until, train_every_later);
-}
-
-TrainingOptions NeuralOptions::training_of(std::uint64_t steps) const {
-  return {.optimiser = optimiser,
-          .learning_rate = static_cast<float>(learning_rate),
-          .step_limit = steps,
-          .stop_loss = stop_loss};
-}
-
 OptionTable<NeuralOptions> neural_option_table() {
   using Options = NeuralOptions;
   OptionTable<Options> table;
-  table.count("width", &Options::width, {1, NetworkShape::kMaxWidth}, "units of a layer")
-      .count("depth", &Options::depth, {2, NetworkShape::kMaxDepth}, "weight matrices")
-      .choice("initialisation", &Options::initialisation,
-              {{"paper", Initialisation::kPaper}, {"symmetric", Initialisation::kSymmetric}},
-              "of the network")
-      .yes_no("biases", &Options::biases, "layers have biases")
+  table.part(&Options::network, network_option_table())
       .choice("training", &Options::training,
               {{"replay", TrainingMode::kReplay}, {"online", TrainingMode::kOnline}},
-              "now and then on all samples, or a step on each as it comes")
+              "replay: by a schedule, on all samples; online: one step on each sample as it comes")
       .number("online_rate", &Options::online_rate, {1e-9, 10.0},
               "learning rate of training=online")
-      .count("train_every", &Options::train_every, {1, 1e9}, "rewards between trainings, at first")
-      .count("train_often_until", &Options::train_often_until, {0, 1e15},
-             "rewards until trainings become rarer")
-      .count("train_every_later", &Options::train_every_later, {1, 1e9},
-             "rewards between trainings, after that")
+      .part(&Options::replay, replay_option_table())
       .count("train_steps", &Options::train_steps, {0, 4294967295.0},
-             "the most steps of one training")
-      .choice("optimiser", &Options::optimiser,
-              {{"adam", Optimiser::kAdam}, {"sgd", Optimiser::kSgd}}, "of training=replay")
-      .number("learning_rate", &Options::learning_rate, {1e-9, 10.0}, "of training=replay")
-      .number("stop_loss", &Options::stop_loss, {0.0, 1e9},
-              "mean loss of an epoch that ends a training")
+             "replay: the most steps of one training")
       .count("history_limit", &Options::history_limit, {0, 4294967295.0},
              "samples that trainings draw on, a uniform choice of all; 0: all");
   return table;
@@ -64,9 +31,9 @@ OptionTable<NeuralOptions> neural_option_table() {
 
 NeuralModel::NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std::uint64_t seed)
     : options_(options),
-      shape_(options.shape(inputs)),
+      shape_(options.network.shape(inputs)),
       seed_(seed),
-      network_(random_network(shape_, options.initialisation, seed)),
+      network_(random_network(shape_, options.network.initialisation, seed)),
       history_(seed, static_cast<std::size_t>(options.history_limit)) {
   history_.add_users(kEverybody.size());
   before_.reserve(network_.size());
@@ -79,7 +46,7 @@ void refuse_step(const std::string& what) {
                                      "rates");
 }
 
-std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Place& place) {
+std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Where& where) {
   if (options_.training == TrainingMode::kReplay) {
     return history_.add(kEverybody, sample);
   }
@@ -89,7 +56,7 @@ std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Place& p
                     sample.reward, static_cast<float>(options_.online_rate));
   if (!all_finite(network_)) {
     network_.swap(before_);
-    refuse_step(place());
+    refuse_step(where());
   }
   ++steps_;
   return std::nullopt;
@@ -105,7 +72,7 @@ void NeuralModel::count_reward(const std::function<void()>& adopt) {
     Rng rng(seed_, Stream::kTrainingOrder, rewards_);
     const TrainingReport report =
         train_network(shape_, network_, history_.all_samples(),
-                      options_.training_of(options_.train_steps), rng, scratch_);
+                      options_.replay.training(options_.train_steps), rng, scratch_);
     if (!all_finite(network_)) {
       refuse_step(fmt::format("the training after {} rewards", rewards_));
     }

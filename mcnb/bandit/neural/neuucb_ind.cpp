@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "mcnb/bandit/basic_policy.h"
 #include "mcnb/bandit/neural/confidence_matrix.h"
 #include "mcnb/bandit/neural/neural_model.h"
-#include "mcnb/bandit/policy_kinds.h"
-#include "mcnb/bandit/user_count.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
 #include "mcnb/numeric/kernels.h"
 
@@ -31,45 +31,33 @@ OptionTable<NeuUcbIndOptions> option_table() {
   return table;
 }
 
-NeuUcbIndOptions parse(const OptionValues& values) {
-  NeuUcbIndOptions options;
-  option_table().set_all(options, values);
-  return options;
-}
-
-// NeuUCB-IND: NeuUCB for every user alone. A user's network and Z are made when the user first gets
-// data; until then the user has the network that all start from, and Z = lambda I. Scores are those
-// of NeuUCB-ONE with the own network and Z.
+// NeuUCB-IND: NeuUCB for every user alone. A user's network and Z are made with its first sample;
+// until then the user has the network that all start from, and Z = lambda I. Scores are those of
+// NeuUCB-ONE with the user's own network and Z.
 //
-// A training has as many steps as that of a policy with one network. They are shared equally among
-// the users with data that they have not been trained on; what is left over goes, a step each, to
-// those who have waited longest. Where there are more such users than steps, the others keep their
-// place in the line for the next training. A network that would leave the finite numbers in a
-// training stays as it was; the others are trained.
-class NeuUcbInd final : public Policy {
+// A training has as many steps as that of a policy with one network. Users with samples since their
+// last training share the steps equally; the remainder goes, one step each, to those who have
+// waited longest. If there are more such users than steps, the others wait for the next training. A
+// network that would leave the finite numbers stays as it was; the others are trained.
+class NeuUcbInd final : public BasicPolicy {
  public:
   NeuUcbInd(const NeuUcbIndOptions& options, const PolicySetup& setup)
-      : options_(options),
-        shape_(options.neural.shape(setup.inputs)),
+      : BasicPolicy(setup),
+        options_(options),
+        shape_(options.neural.network.shape(setup.inputs)),
         seed_(setup.seed),
-        users_(setup.users),
         threads_(*setup.threads),
-        fresh_{.network = random_network(shape_, options.neural.initialisation, setup.seed),
+        fresh_{.network = random_network(shape_, options.neural.network.initialisation, setup.seed),
                .matrix = ConfidenceMatrix(options.confidence, shape_)},
         histories_(setup.seed, static_cast<std::size_t>(options.neural.history_limit)) {}
 
-  std::size_t user_count() const override { return users_.count(); }
-  void add_users(std::size_t count) override { users_.add(count); }
-
   void start(UserId user, const Sample& sample) override {
-    check_start(user, sample, users_.count(), shape_);
+    check(user, sample);
     take_in(user, sample, [&] { return fmt::format("start of user {}", index(user)); });
   }
 
-  ArmIndex choose(const Round& round) override { return highest(scores(round)); }
-
   std::vector<Score> scores(const Round& round) override {
-    check_round(round, users_.count(), shape_);
+    check(round);
     const std::vector<std::size_t> groups = group_by_user(round);
     std::vector<Score> scores(round.arms.size());
     gradients_.resize(std::max(gradients_.size(), scores.size()));
@@ -85,7 +73,7 @@ class NeuUcbInd final : public Policy {
   }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
-    check_feedback(round, arm, reward, users_.count(), shape_);
+    check(round, arm, reward);
     take_in(arm.user, {arm.features, reward}, [&] {
       return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
     });
@@ -99,8 +87,8 @@ class NeuUcbInd final : public Policy {
 
   std::size_t memory_bytes() const override {
     std::size_t bytes = sizeof *this + histories_.memory_bytes() + bytes_of(fresh_) +
-                        places_.size() * (2 * sizeof(UserId) + 2 * sizeof(void*)) +
-                        places_.bucket_count() * sizeof(void*) +
+                        slots_.size() * (2 * sizeof(UserId) + 2 * sizeof(void*)) +
+                        slots_.bucket_count() * sizeof(void*) +
                         learners_.capacity() * sizeof(Learner) +
                         waiting_.size() * sizeof waiting_[0];
     for (const Learner& learner : learners_) {
@@ -116,7 +104,7 @@ class NeuUcbInd final : public Policy {
   void load(StateReader& reader) override;
 
  private:
-  // What a user has of its own.
+  // The own network and Z of a user.
   struct Learner {
     UserId user{};
     bool waits = false;  // for a training
@@ -129,45 +117,44 @@ class NeuUcbInd final : public Policy {
   }
 
   Learner& learner_of(UserId user) {
-    const auto found = places_.find(user);
-    return found == places_.end() ? fresh_ : learners_[found->second];
+    const auto found = slots_.find(user);
+    return found == slots_.end() ? fresh_ : learners_[found->second];
   }
 
-  // The place of the user's own learner, which is made where there is none.
+  // The index of the user's own learner in learners_; makes the learner if there is none.
   std::uint32_t own_learner(UserId user);
 
   static std::vector<std::size_t> group_by_user(const Round& round);
   // Scores the arms of one user from `begin` to `end`.
   void score_arms(const Round& round, std::size_t begin, std::size_t end, std::span<Score> scores);
 
-  // `place` names the sample in errors.
-  template <class Place>
-  void take_in(UserId user, const Sample& sample, Place place);
+  // `where` names the sample in errors.
+  template <class Where>
+  void take_in(UserId user, const Sample& sample, Where where);
 
   void train();
 
   NeuUcbIndOptions options_;
   NetworkShape shape_;
   std::uint64_t seed_;
-  UserCount users_;
   ThreadPool& threads_;
-  Learner fresh_;                                     // of all users without data
-  std::unordered_map<UserId, std::uint32_t> places_;  // in learners_
-  std::vector<Learner> learners_;      // in the order in which their users first got data
-  Histories histories_;                // by learner; empty where training = online
-  std::deque<std::uint32_t> waiting_;  // learners with data to train on, longest first
+  Learner fresh_;                                    // stands for all users without samples
+  std::unordered_map<UserId, std::uint32_t> slots_;  // by user: the index in learners_
+  std::vector<Learner> learners_;                    // in the order of their users' first samples
+  Histories histories_;                              // by learner; empty if training = online
+  std::deque<std::uint32_t> waiting_;  // learners to be trained, longest waiting first
   std::uint64_t rewards_ = 0;
   std::uint64_t steps_ = 0;
 
   std::vector<GradientFactors> gradients_;  // scratch, by arm
   std::vector<double> squares_;
-  std::vector<TrainingScratch> training_scratch_;  // by share of the users in training
+  std::vector<TrainingScratch> training_scratch_;  // by part of the users in training
   std::vector<float> stepped_;                     // a network after a step
 };
 
 std::uint32_t NeuUcbInd::own_learner(UserId user) {
   const auto [found, is_new] =
-      places_.try_emplace(user, static_cast<std::uint32_t>(learners_.size()));
+      slots_.try_emplace(user, static_cast<std::uint32_t>(learners_.size()));
   if (is_new) {
     learners_.push_back(fresh_);
     learners_.back().user = user;
@@ -176,8 +163,8 @@ std::uint32_t NeuUcbInd::own_learner(UserId user) {
   return found->second;
 }
 
-// Where groups of arms begin, and the end: arms of one user, one behind the other, meet the user's
-// Z together.
+// Returns the index at which each group of arms begins, and the end. Neighbouring arms of one user
+// are a group, because they use one Z.
 std::vector<std::size_t> NeuUcbInd::group_by_user(const Round& round) {
   std::vector<std::size_t> starts = {0};
   for (std::size_t i = 1; i < round.arms.size(); ++i) {
@@ -200,18 +187,17 @@ void NeuUcbInd::score_arms(const Round& round, std::size_t begin, std::size_t en
   learner.matrix.find_squares(threads_, std::span(gradients_).subspan(begin, end - begin),
                               std::span(squares_).subspan(begin, end - begin));
   for (std::size_t i = begin; i < end; ++i) {
-    scores[i].estimate = options_.confidence.counted(gradients_[i].value);
-    scores[i].user_bonus = options_.confidence.alpha * std::sqrt(squares_[i]);
-    scores[i].value = scores[i].estimate + scores[i].user_bonus;
+    scores[i] = Score(options_.confidence.counted(gradients_[i].value),
+                      {{"uncertainty", options_.confidence.alpha * std::sqrt(squares_[i])}});
   }
 }
 
-template <class Place>
-void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
+template <class Where>
+void NeuUcbInd::take_in(UserId user, const Sample& sample, Where where) {
   gradients_.resize(std::max<std::size_t>(gradients_.size(), 1));
   GradientFactors& gradient = gradients_[0];
   find_gradient(shape_, learner_of(user).network, sample.features, gradient);
-  check_value(gradient.value, place);
+  check_value(gradient.value, where);
   const bool online = options_.neural.training == TrainingMode::kOnline;
   if (online) {
     stepped_ = learner_of(user).network;
@@ -219,7 +205,7 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
     kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
                       sample.reward, static_cast<float>(options_.neural.online_rate));
     if (!all_finite(stepped_)) {
-      refuse_step(place());
+      refuse_step(where());
     }
   }
   const std::uint32_t own = own_learner(user);
@@ -236,7 +222,7 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Place place) {
     }
   }
   learner.matrix.add(threads_, gradient);
-  learner.matrix.settle(threads_);  // a user's arms may be scored side by side
+  learner.matrix.settle(threads_);  // so that threads may score a user's arms
 }
 
 void NeuUcbInd::train() {
@@ -254,10 +240,10 @@ void NeuUcbInd::train() {
     const std::vector<float> before = learner.network;
     Rng rng(seed_, Stream::kTrainingOrder, rewards_,
             static_cast<std::uint32_t>(index(learner.user)));
-    steps[i] =
-        train_network(shape_, learner.network, histories_.samples_of(UserId{waiting_[i]}),
-                      options_.neural.training_of(share + (i < left_over ? 1 : 0)), rng, scratch)
-            .steps;
+    steps[i] = train_network(shape_, learner.network, histories_.samples_of(UserId{waiting_[i]}),
+                             options_.neural.replay.training(share + (i < left_over ? 1 : 0)), rng,
+                             scratch)
+                   .steps;
     if (!all_finite(learner.network)) {
       learner.network = before;
       steps[i] = 0;
@@ -288,7 +274,7 @@ void NeuUcbInd::train() {
 }
 
 void NeuUcbInd::save(StateWriter& writer) const {
-  users_.save(writer);
+  save_users(writer);
   writer.write(rewards_);
   writer.write(steps_);
   writer.write(static_cast<std::uint64_t>(learners_.size()));
@@ -302,18 +288,18 @@ void NeuUcbInd::save(StateWriter& writer) const {
 }
 
 void NeuUcbInd::load(StateReader& reader) {
-  users_.load(reader);
+  load_users(reader);
   rewards_ = reader.read<std::uint64_t>();
   steps_ = reader.read<std::uint64_t>();
-  places_.clear();
+  slots_.clear();
   learners_.clear();
   waiting_.clear();
   const auto count = reader.read<std::uint64_t>();
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto user = reader.read<UserId>();
-    if (index(user) >= users_.count() ||
-        !places_.emplace(user, static_cast<std::uint32_t>(i)).second) {
-      reader.fail("a network belongs to nobody");
+    if (index(user) >= user_count() ||
+        !slots_.emplace(user, static_cast<std::uint32_t>(i)).second) {
+      reader.fail("a network belongs to a user that does not exist");
     }
     learners_.push_back(fresh_);
     Learner& learner = learners_.back();
@@ -342,19 +328,14 @@ void NeuUcbInd::load(StateReader& reader) {
   waiting_.assign(waiting.begin(), waiting.end());
 }
 
-std::unique_ptr<Policy> build(const OptionValues& options, const PolicySetup& setup) {
-  return std::make_unique<NeuUcbInd>(parse(options), setup);
-}
-
 }  // namespace
 
 PolicyKind neuucb_ind_policy() {
-  return {.name = "neuucb-ind",
-          .help = "a neural network for each user, with upper confidence bounds",
-          .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020",
-          .options = [] { return option_table().help(); },
-          .resolve = [](const OptionValues& o) { return option_table().values(parse(o)); },
-          .build = build};
+  return policy_kind<NeuUcbInd>(
+      {.name = "neuucb-ind",
+       .help = "a neural network for each user, with upper confidence bounds",
+       .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020"},
+      option_table());
 }
 
 }  // namespace mcnb

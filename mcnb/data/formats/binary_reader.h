@@ -11,19 +11,18 @@
 
 namespace mcnb {
 
-// A binary file from its first byte to its last. Errors are Error (kInput) and name the file and
-// the byte.
+// Reads a binary file from its first byte to its last. Throws Error (kInput) naming file and byte.
 class BinaryReader {
  public:
   explicit BinaryReader(const Input& input) : name_(input.name()), bytes_(input.open()) {}
 
-  // Fills all of it. `what` says in the message what is missing.
+  // Fills all of `bytes`. `what` says in the message what is missing.
   void read(std::span<std::uint8_t> bytes, std::string_view what);
 
-  // As many bytes as there are, at most as many as there is room for.
+  // Reads up to bytes.size() bytes and returns how many: fewer only at the end.
   std::size_t read_some(std::span<std::uint8_t> bytes);
 
-  // Throws unless nothing follows.
+  // Throws unless the file ends here.
   void expect_end();
 
   std::uint64_t position() const { return position_; }

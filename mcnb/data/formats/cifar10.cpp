@@ -16,7 +16,7 @@ constexpr std::size_t kRecord = 1 + kPicture;
 constexpr std::size_t kBatch = 10000;  // records of a published batch
 constexpr std::size_t kBlock = 1024;   // records read at once
 
-// Ten names, one a line, as batches.meta.txt has them.
+// Reads ten names, one per line, as in batches.meta.txt.
 std::vector<std::string> read_class_names(const Input& input) {
   constexpr std::size_t kLongest = std::size_t{1} << 16;
   std::string text(kLongest, '\0');
@@ -35,7 +35,7 @@ std::vector<std::string> read_class_names(const Input& input) {
   return names;
 }
 
-// Adds a batch to the samples, which are to become `expected` in the end.
+// Adds a batch to the samples. `expected` is how many samples all batches have together.
 void append_batch(const Input& batch, std::size_t expected, Samples& samples) {
   BinaryReader file(batch);
   const std::size_t before = samples.size();

@@ -13,8 +13,8 @@
 
 namespace mcnb {
 
-void set_classes(Samples& samples, const std::vector<std::uint32_t>& labels,
-                 const std::vector<std::string>& names, const std::string& file) {
+void set_class_labels(Samples& samples, const std::vector<std::uint32_t>& labels,
+                      const std::vector<std::string>& names, const std::string& file) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
   if (names.size() > kMost) {
     throw Error(ErrorKind::kInput,

@@ -8,10 +8,10 @@
 
 namespace mcnb {
 
-// Gives samples their classes from labels as they were met: labels[k] is a number into `names`,
-// each of which was met. Classes come in the order of numbers where all names are numbers, else in
-// that of their bytes. Throws Error (kInput) naming the file where there are more than fit.
-void set_classes(Samples& samples, const std::vector<std::uint32_t>& labels,
-                 const std::vector<std::string>& names, const std::string& file);
+// Sets labels and class names of samples. labels[k] is an index into `names`, all of which occur.
+// Classes are sorted by value if all names are numbers, else by their bytes. Throws Error (kInput)
+// naming the file if there are too many classes.
+void set_class_labels(Samples& samples, const std::vector<std::uint32_t>& labels,
+                      const std::vector<std::string>& names, const std::string& file);
 
 }  // namespace mcnb

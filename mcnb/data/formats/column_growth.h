@@ -7,19 +7,20 @@
 
 namespace mcnb {
 
-// Growth that a guess or a file's header may ask for at once, lest a wrong one take all memory.
+// The largest growth that a guess or a file's header may ask for at once: a wrong one must not take
+// all memory.
 inline constexpr double kMostGrowth = 8.0;
 
-// Tells the system to back memory that is about to be filled by large pages, where it can: filling
-// it is then much cheaper. Only a hint.
+// Asks the system to use large pages for memory that is about to be filled, which is then much
+// cheaper to fill. The system may ignore it.
 void prefer_large_pages(void* memory, std::size_t bytes);
 
-// Growth of a column that has outgrown what was expected of it: by a share of its length, lest
-// every further value move it.
+// Growth of a column that is longer than expected: in proportion to its length, so that not every
+// further value moves it.
 inline constexpr double kUnexpectedGrowth = 1.5;
 
-// Room for `added` more values in a column that is expected to become `growth` times as long as it
-// is then, so that it seldom moves.
+// Makes room for `added` more values in a column. `growth` is the expected final length, relative
+// to the length after these values; a good guess makes moves rare.
 template <class T>
 void make_room(std::vector<T>& column, std::size_t added, double growth) {
   const std::size_t needed = column.size() + added;
@@ -34,7 +35,7 @@ void make_room(std::vector<T>& column, std::size_t added, double growth) {
   }
 }
 
-// Appends bytes, or other numbers, to a column of `expected` values in the end.
+// Appends numbers to a column that will have `expected` values in the end.
 template <class T>
 void append(std::vector<float>& column, std::span<const T> values, std::size_t expected) {
   make_room(column, values.size(),

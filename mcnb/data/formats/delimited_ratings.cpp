@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-// Rows whose fields are never quoted have at most this many columns.
+// The largest number of columns in a format without quotes.
 constexpr std::size_t kPlainColumns = 4;
 
 struct DelimitedPart : RatingPart {

@@ -9,8 +9,7 @@
 
 namespace mcnb {
 
-// How the rows of a file of ratings are written: which columns hold what, and between which
-// characters.
+// How the rows of a ratings file are written: the separator, and which column holds what.
 struct RatingLayout {
   std::string separator = ",";  // one or two characters
   bool quotes = false;          // fields may be quoted
@@ -22,7 +21,7 @@ struct RatingLayout {
   double highest = 5.0;
 };
 
-// Reads all lines that are left.
+// Reads all remaining lines.
 Ratings read_delimited_ratings(TextReader& text, const RatingLayout& layout, ThreadPool& threads);
 
 }  // namespace mcnb

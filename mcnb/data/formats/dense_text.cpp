@@ -93,7 +93,7 @@ Samples read_dense_text(TextReader& text, const DenseLayout& layout) {
     for (std::size_t k = 0; k < names.size(); ++k) {
       met.push_back(names.names().text(k));
     }
-    set_classes(samples, labels, met, text.name());
+    set_class_labels(samples, labels, met, text.name());
   } else {
     samples.class_names = layout.class_names;
     samples.labels.assign(labels.begin(), labels.end());

@@ -14,14 +14,14 @@ struct DenseLayout {
   char separator = ',';                  // ' ': runs of blanks and tabs
   std::size_t columns = 0;               // of every row, the label among them
   std::size_t label = 0;                 // its column
-  std::vector<std::string> class_names;  // empty: the labels that are met
+  std::vector<std::string> class_names;  // empty: the labels of the file
 };
 
-// All fields of a row; as split_csv and split_at_blanks have it.
+// Splits a row by split_csv, or by split_at_blanks if the separator is a blank.
 void split_row(std::string_view line, char separator, std::vector<std::string_view>& fields,
                std::string& scratch);
 
-// Reads all lines that are left. Throws Error (kInput) where there are none.
+// Reads all remaining lines. Throws Error (kInput) if there are none.
 Samples read_dense_text(TextReader& text, const DenseLayout& layout);
 
 }  // namespace mcnb

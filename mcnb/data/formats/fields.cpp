@@ -12,7 +12,7 @@
 namespace mcnb {
 namespace {
 
-// How many bytes the character that starts here has; 0 where it is not UTF-8.
+// The number of bytes of the UTF-8 character that starts here; 0 if it is not UTF-8.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -36,7 +36,7 @@ std::size_t character_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
-// Takes a quoted field off the rest of a line, which starts behind its first quote.
+// Takes a quoted field off the rest of a line, which starts after the opening quote.
 std::string_view take_quoted(std::string_view& rest, std::string& scratch) {
   const std::size_t start = scratch.size();
   for (;;) {
@@ -100,7 +100,7 @@ void split_csv(std::string_view line, char separator, std::vector<std::string_vi
                std::string& scratch) {
   fields.clear();
   scratch.clear();
-  // No field is longer than the line, so the scratch never moves once it has this room.
+  // No field is longer than the line, so the scratch does not move after this.
   scratch.reserve(line.size());
   for (;;) {
     std::string_view field = line.substr(0, line.find(separator));
@@ -129,7 +129,7 @@ float parse_any_float(std::string_view text) {
   if (error == std::errc() && stop == end) {
     return std::isfinite(number) ? number : kNoNumber;
   }
-  // Too small for a float, though not for a double, is zero.
+  // A number that is too small for a float, but not for a double, is zero.
   return std::abs(parse_double(text)) < std::numeric_limits<float>::min() ? 0.0F : kNoNumber;
 }
 
@@ -154,8 +154,8 @@ void check_name(std::string_view field, std::string_view text) {
   if (text.empty()) {
     refuse_field(field, "a name", text);
   }
-  if (text.size() > Names::kLongestName) {
-    refuse_field(field, fmt::format("a name of at most {} bytes", Names::kLongestName), text);
+  if (text.size() > NameList::kLongestName) {
+    refuse_field(field, fmt::format("a name of at most {} bytes", NameList::kLongestName), text);
   }
   if (!is_utf8(text)) {
     refuse_field(field, "a name in UTF-8", text);

@@ -14,9 +14,9 @@
 
 namespace mcnb {
 
-// What every reader of text shares: lines, fields, numbers, and what is said where they are wrong.
+// What all readers of text share: lines, fields, numbers, and messages about wrong ones.
 
-// Thrown by the parser of one row; whoever knows file and line makes an Error of it.
+// Thrown by the parser of one row. The caller, which knows file and line, turns it into an Error.
 struct RowError {
   std::string message;
 };
@@ -43,7 +43,7 @@ inline std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// Without blanks and tabs at both ends.
+// The text without blanks and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && is_blank(text.front())) {
@@ -55,8 +55,8 @@ inline std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Splits a line at a separator of one or two characters. Puts the first fields into `fields`, as
-// many as have room there, and returns how many the line has.
+// Splits a line at a separator of one or two characters. Stores the first fields.size() fields and
+// returns how many the line has.
 inline std::size_t split(std::string_view line, std::string_view separator,
                          std::span<std::string_view> fields) {
   const char first = separator[0];
@@ -87,40 +87,40 @@ inline std::size_t split(std::string_view line, std::string_view separator,
   return count + 1;
 }
 
-// One bit for each of 32 bytes: set where it is the one looked for. Eight bytes at a time, without
-// branches that depend on them.
-inline std::uint32_t places_of(char wanted, const char* bytes) {
+// A bit mask of the positions of a character among 32 bytes. Works on eight bytes at a time,
+// without branches that depend on their values.
+inline std::uint32_t positions_of(char wanted, const char* bytes) {
   constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
   constexpr std::uint64_t kLow = 0x7f * kOnes;
-  std::uint32_t places = 0;
+  std::uint32_t positions = 0;
   for (unsigned i = 0; i < 4; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes + 8 * i, sizeof word);
-    word ^= static_cast<unsigned char>(wanted) * kOnes;  // zero where it is
+    word ^= static_cast<unsigned char>(wanted) * kOnes;  // a zero byte at each match
     const std::uint64_t zeros = ~(((word & kLow) + kLow) | word | kLow) >> 7;
     constexpr std::uint64_t kGather = 0x0102040810204080ULL;  // bit 8i to bit 56 + i
-    places |= static_cast<std::uint32_t>(zeros * kGather >> 56) << (8 * i);
+    positions |= static_cast<std::uint32_t>(zeros * kGather >> 56) << (8 * i);
   }
-  return places;
+  return positions;
 }
 
-// The same for a line behind whose first byte 32 can be read, fast where it is short and has as
-// many fields as there is room for.
+// Like split, but requires that 32 bytes can be read from the start of the line. Fast for short
+// lines with exactly kFields fields.
 template <std::size_t kFields>
 std::size_t split_padded(std::string_view line, std::string_view separator,
                          std::array<std::string_view, kFields>& fields) {
   constexpr std::size_t kShort = 32;
   if (separator.size() == 1 && line.size() < kShort) {
-    std::uint32_t places = places_of(separator[0], line.data()) & ((1U << line.size()) - 1);
+    std::uint32_t positions = positions_of(separator[0], line.data()) & ((1U << line.size()) - 1);
     const char* begin = line.data();
     std::size_t count = 0;
-    for (; count + 1 < kFields && places != 0; ++count) {
-      const char* const end = line.data() + std::countr_zero(places);
+    for (; count + 1 < kFields && positions != 0; ++count) {
+      const char* const end = line.data() + std::countr_zero(positions);
       fields[count] = {begin, static_cast<std::size_t>(end - begin)};
       begin = end + 1;
-      places &= places - 1;
+      positions &= positions - 1;
     }
-    if (count + 1 == kFields && places == 0) {
+    if (count + 1 == kFields && positions == 0) {
       fields[count] = {begin, static_cast<std::size_t>(line.data() + line.size() - begin)};
       return kFields;
     }
@@ -128,20 +128,20 @@ std::size_t split_padded(std::string_view line, std::string_view separator,
   return split(line, separator, fields);
 }
 
-// Splits a line at runs of blanks and tabs, those at its ends aside. As above otherwise.
+// Splits a line at runs of blanks and tabs and ignores those at its ends; otherwise like split.
 std::size_t split_at_blanks(std::string_view line, std::span<std::string_view> fields);
 
 // Splits a line of CSV whose fields may be quoted (RFC 4180). Fields with doubled quotes are
 // rewritten in `scratch`, which must outlive the fields. Blanks around fields are dropped. Throws
-// RowError where a quoted field does not end on the line.
+// RowError if a quoted field does not end on the line.
 void split_csv(std::string_view line, char separator, std::vector<std::string_view>& fields,
                std::string& scratch);
 
 inline constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 
-// "3.5", "4.0", "17": few digits, as most numbers in these files have. Where the text is
-// anything else: not-a-number. Up to 2^24 and 10^7 both operands of the division are exact in
-// float, so the quotient is the correctly rounded number.
+// Reads a number of few digits ("3.5", "4.0", "17"), as most numbers in these files are; NaN for
+// any other text. Up to 2^24 and 10^7 both operands of the division are exact in float, so the
+// quotient is correctly rounded.
 inline float parse_short_decimal(std::string_view text) {
   constexpr std::size_t kLongest = 8;
   constexpr std::array<float, kLongest> kPowersOfTen = {1e0F, 1e1F, 1e2F, 1e3F,
@@ -151,7 +151,7 @@ inline float parse_short_decimal(std::string_view text) {
   }
   std::uint32_t digits = 0;
   std::size_t decimals = 0;
-  std::size_t after_point = 0;  // 1 behind the point
+  std::size_t after_point = 0;  // 1 after the point
   for (const char c : text) {
     const auto digit = static_cast<std::uint32_t>(static_cast<unsigned char>(c)) - '0';
     if (digit <= 9) {
@@ -169,7 +169,7 @@ inline float parse_short_decimal(std::string_view text) {
   return static_cast<float>(digits) / kPowersOfTen[decimals];
 }
 
-// The number that the whole text is, correctly rounded; kNoNumber where it is none, or not finite.
+// Reads the whole text as a number, correctly rounded; kNoNumber if it is not a finite number.
 float parse_any_float(std::string_view text);
 inline float parse_float(std::string_view text) {
   const float number = parse_short_decimal(text);
@@ -178,7 +178,7 @@ inline float parse_float(std::string_view text) {
 
 double parse_double(std::string_view text);
 
-// The same within limits. Throws RowError naming the field where there is none.
+// Reads a number within limits. Throws RowError naming the field for anything else.
 [[noreturn]] void refuse_number(std::string_view field, std::string_view text, double lowest,
                                 double highest);
 inline float parse_float_field(std::string_view field, std::string_view text, double lowest,
@@ -190,7 +190,7 @@ inline float parse_float_field(std::string_view field, std::string_view text, do
   return number;
 }
 
-// Checks the name of a user, item or class: not empty, at most Names::kLongestName bytes, UTF-8.
+// Checks the name of a user, item or class: not empty, at most NameList::kLongestName bytes, UTF-8.
 // Throws RowError.
 void check_name(std::string_view field, std::string_view text);
 

@@ -6,13 +6,12 @@ namespace mcnb {
 
 // Whether the first line of a table names its columns.
 enum class HeaderLine {
-  kAuto,  // as its fields look
+  kAuto,  // decided by its fields
   kYes,
   kNo,
 };
 
-// Throws Error (kUsage) where a column is called by a name, but there is no line that names
-// columns.
+// Throws Error (kUsage) if an option names a column although the file has no header.
 void refuse_names_without_header(HeaderLine header, const std::string& option,
                                  const std::string& name);
 

@@ -54,7 +54,7 @@ std::size_t sample_size(const BinaryReader& file, const std::vector<std::uint32_
   return size;
 }
 
-// Rows become columns.
+// Transposes a picture.
 void transpose(std::span<std::uint8_t> picture, std::size_t rows, std::vector<std::uint8_t>& copy) {
   copy.assign(picture.begin(), picture.end());
   const std::size_t columns = picture.size() / rows;
@@ -63,7 +63,7 @@ void transpose(std::span<std::uint8_t> picture, std::size_t rows, std::vector<st
   }
 }
 
-// All bytes that the header promises, and no more; memory grows as they arrive.
+// Reads exactly the bytes that the header promises; memory grows as they arrive.
 std::vector<std::uint8_t> read_labels(const Input& input) {
   BinaryReader file(input);
   const std::vector<std::uint32_t> sizes = read_sizes(file);
@@ -80,7 +80,7 @@ std::vector<std::uint8_t> read_labels(const Input& input) {
   return labels;
 }
 
-// Class numbers instead of labels, and the names of the classes.
+// Turns labels into class numbers, and sets the names of the classes.
 void take_classes(const Input& input, const std::vector<std::uint8_t>& labels,
                   const IdxOptions& options, Samples& samples) {
   const std::uint32_t largest = labels.empty() ? 0 : *std::ranges::max_element(labels);

@@ -53,7 +53,7 @@ class FileStream : public ByteStream {
     if (::fstat(file_, &about) == 0 && S_ISREG(about.st_mode)) {
       size_ = static_cast<std::uint64_t>(about.st_size);
     }
-    // Only a hint: where the system does not take it, reading is slower.
+    // Only a hint: reading is slower if the system ignores it.
     static_cast<void>(::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL));
   }
   ~FileStream() override { ::close(file_); }
@@ -93,7 +93,7 @@ class FileStream : public ByteStream {
   std::uint64_t position_ = 0;
 };
 
-// Gives out bytes that were read to look at them, then the rest.
+// A stream of bytes that were read ahead, followed by the rest.
 class PeekedStream : public ByteStream {
  public:
   PeekedStream(std::string head, std::unique_ptr<ByteStream> rest)
@@ -114,8 +114,8 @@ class PeekedStream : public ByteStream {
   std::unique_ptr<ByteStream> rest_;
 };
 
-// One gzip member after the other, as gzip itself writes and reads them. Zero bytes after the last,
-// which tapes leave behind, are ignored; anything else there is an error.
+// Reads one gzip member after the other, as gzip does. Zero bytes after the last member, as tapes
+// add them, are ignored; anything else there is an error.
 class GzipStream : public ByteStream {
  public:
   GzipStream(std::string name, std::unique_ptr<ByteStream> compressed)
@@ -192,7 +192,7 @@ class GzipStream : public ByteStream {
 constexpr std::size_t kHead = 6;
 constexpr std::string_view kGzip = "\x1f\x8b";
 
-// What people download and forget to unpack.
+// Archives that people download and forget to unpack.
 struct Packed {
   std::string_view magic;
   std::string_view name;

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(TextReader::kPadding >= simdjson::SIMDJSON_PADDING);
 
-// The value of the only field of that name.
+// The value of the field with this name, which must occur once.
 simdjson::dom::element field_of(const simdjson::dom::object& object, const std::string& name) {
   const simdjson::dom::element* found = nullptr;
   simdjson::dom::element value;

@@ -16,8 +16,8 @@ struct ReviewFields {
   double highest;
 };
 
-// Reads all lines that are left, each a JSON object with these fields and any others. Ids are
-// strings, ratings numbers.
+// Reads all remaining lines, each a JSON object with these fields and any others. Ids are strings,
+// ratings are numbers.
 Ratings read_json_ratings(TextReader& text, const ReviewFields& fields, ThreadPool& threads);
 
 }  // namespace mcnb

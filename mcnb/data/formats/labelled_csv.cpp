@@ -34,7 +34,7 @@ Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
     text.refuse_line(error.message);
   }
   if (first.size() < 2) {
-    text.refuse_line(fmt::format("expected at least 2 columns parted by {}, found {}",
+    text.refuse_line(fmt::format("expected at least 2 columns separated by {}, found {}",
                                  shown({&options.separator, 1}), first.size()));
   }
   DenseLayout layout{.separator = options.separator,

@@ -12,11 +12,11 @@
 namespace mcnb {
 namespace {
 
-// Whole numbers below this one are looked up in a plain array: ids of users and items mostly are,
-// and the array fits the caches where a table with keys does not.
+// Whole numbers below this are looked up in a plain array. Most ids of users and items are, and the
+// array is small enough for the caches, unlike a table with keys.
 constexpr std::uint64_t kDirect = std::uint64_t{1} << 20;
 
-// Neighbouring numbers are common, so all bits have to take part: the finish of SplitMix64.
+// Neighbouring numbers are common, so all bits must affect the hash: the last steps of SplitMix64.
 std::size_t spread(std::uint64_t code) {
   code = (code ^ (code >> 30)) * 0xbf58476d1ce4e5b9ULL;
   code = (code ^ (code >> 27)) * 0x94d049bb133111ebULL;
@@ -41,13 +41,13 @@ std::uint64_t long_whole_number(std::string_view text) {
   return number;
 }
 
-std::string Names::text(std::size_t number) const {
+std::string NameList::text(std::size_t number) const {
   check(number < entries_.size(), "the name's number is below their count");
   const std::uint64_t entry = entries_[number];
   return (entry & kIsText) != 0 ? std::string(text_at(entry)) : std::to_string(entry);
 }
 
-void Names::add(std::string_view name) {
+void NameList::add(std::string_view name) {
   const std::uint64_t number = whole_number(name);
   if (number != kNoWholeNumber) {
     add_whole_number(number);
@@ -56,14 +56,14 @@ void Names::add(std::string_view name) {
   }
 }
 
-std::string_view Names::text_at(std::uint64_t entry) const {
-  const char* const place = texts_.data() + (entry & ~kIsText);
+std::string_view NameList::text_at(std::uint64_t entry) const {
+  const char* const text = texts_.data() + (entry & ~kIsText);
   std::uint32_t length = 0;
-  std::memcpy(&length, place, sizeof length);
-  return {place + sizeof length, length};
+  std::memcpy(&length, text, sizeof length);
+  return {text + sizeof length, length};
 }
 
-void Names::add_text(std::string_view text) {
+void NameList::add_text(std::string_view text) {
   check(text.size() <= kLongestName, "a name is at most kLongestName long");
   const auto length = static_cast<std::uint32_t>(text.size());
   char bytes[sizeof length];
@@ -74,7 +74,7 @@ void Names::add_text(std::string_view text) {
 }
 
 NameTable::Key NameTable::text_key(std::string_view name) {
-  return {Names::kIsText | XXH3_64bits(name.data(), name.size()), name};
+  return {NameList::kIsText | XXH3_64bits(name.data(), name.size()), name};
 }
 
 bool NameTable::holds(const Slot& slot, const Key& key) const {
@@ -82,18 +82,18 @@ bool NameTable::holds(const Slot& slot, const Key& key) const {
          (!key.is_text() || names_.text_at(names_.entries_[slot.number]) == key.text);
 }
 
-// The slot that holds the name, or the free one where it belongs. Requires slots.
-std::size_t NameTable::place_of(const Key& key) const {
+// The slot that holds the name, or the free slot where it belongs. Requires slots.
+std::size_t NameTable::slot_of(const Key& key) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t place = spread(key.code) & mask;
-  while (slots_[place].number != kNone && !holds(slots_[place], key)) {
-    place = (place + 1) & mask;
+  std::size_t slot = spread(key.code) & mask;
+  while (slots_[slot].number != kNone && !holds(slots_[slot], key)) {
+    slot = (slot + 1) & mask;
   }
-  return place;
+  return slot;
 }
 
 std::uint32_t NameTable::find_in_slots(const Key& key) const {
-  return slots_.empty() ? kNone : slots_[place_of(key)].number;
+  return slots_.empty() ? kNone : slots_[slot_of(key)].number;
 }
 
 std::uint32_t NameTable::add(const Key& key) {
@@ -120,12 +120,12 @@ std::uint32_t& NameTable::direct_number(std::uint64_t code) {
   return direct_[code];
 }
 
-// The place for the number of a name in its slot, which is taken for it.
+// The number in the slot of a name, which is marked as used.
 std::uint32_t& NameTable::slot_number(const Key& key) {
   if (2 * (taken_ + 1) > slots_.size()) {
     grow();
   }
-  Slot& slot = slots_[place_of(key)];
+  Slot& slot = slots_[slot_of(key)];
   if (slot.number == kNone) {
     slot.code = key.code;
     ++taken_;
@@ -142,11 +142,11 @@ void NameTable::grow() {
     if (slot.number == kNone) {
       continue;
     }
-    std::size_t place = spread(slot.code) & mask;
-    while (slots_[place].number != kNone) {
-      place = (place + 1) & mask;
+    std::size_t target = spread(slot.code) & mask;
+    while (slots_[target].number != kNone) {
+      target = (target + 1) & mask;
     }
-    slots_[place] = slot;
+    slots_[target] = slot;
   }
 }
 
@@ -154,14 +154,14 @@ std::vector<std::uint32_t> NameTable::add_all(const NameTable& other) {
   std::vector<std::uint32_t> numbers;
   numbers.reserve(other.size());
   for (const std::uint64_t entry : other.names_.entries_) {
-    const bool is_text = (entry & Names::kIsText) != 0;
+    const bool is_text = (entry & NameList::kIsText) != 0;
     numbers.push_back(add(is_text ? text_key(other.names_.text_at(entry)) : Key{entry, {}}));
   }
   return numbers;
 }
 
-Names NameTable::take_names() {
-  Names names = std::exchange(names_, {});
+NameList NameTable::take_names() {
+  NameList names = std::exchange(names_, {});
   *this = {};
   return names;
 }

@@ -10,8 +10,8 @@
 
 namespace mcnb {
 
-// The number that is written exactly as the text is, so that the text can be made from it again;
-// kNoWholeNumber where there is none below 10^18. (An optional would cost more than the parsing.)
+// Reads a whole number below 10^18 whose decimal form is exactly the text, so that the text can be
+// restored from it; kNoWholeNumber for any other text. (An optional would cost more than parsing.)
 inline constexpr std::uint64_t kNoWholeNumber = ~std::uint64_t{0};
 std::uint64_t long_whole_number(std::string_view text);
 inline std::uint64_t whole_number(std::string_view text) {
@@ -22,8 +22,8 @@ inline std::uint64_t whole_number(std::string_view text) {
   if (length == 0 || length > kWord || (text[0] == '0' && length > 1)) {
     return long_whole_number(text);
   }
-  // Up to eight digits at once: ids differ in length, and a loop over them would often be
-  // predicted wrongly. First the text into one word, from loads that overlap.
+  // Reads up to eight digits at once: ids differ in length, so the branches of a loop would often
+  // be mispredicted. First loads the text into one word, by loads that overlap.
   std::uint64_t word = 0;
   if (length >= 4) {
     std::uint32_t head = 0;
@@ -37,7 +37,7 @@ inline std::uint64_t whole_number(std::string_view text) {
     };
     word = byte(0) | byte(length / 2) | byte(length - 1);
   }
-  // Zeros in front, then pairs of digits, of pairs, and of fours become one number each.
+  // Pads with zeros in front, then joins pairs of digits, pairs of pairs, and pairs of fours.
   word <<= 8 * (kWord - length);
   word |= length == kWord ? 0 : ('0' * kOnes) >> (8 * length);
   constexpr std::uint64_t kHigh = 0xf0 * kOnes;
@@ -52,9 +52,9 @@ inline std::uint64_t whole_number(std::string_view text) {
   return (upper + lower) >> 32;
 }
 
-// Names by number, in the order in which they were added. A name that is a plain whole number
-// ("1193", not "01193") takes eight bytes; any other its text and twelve more, all in one block.
-class Names {
+// A list of names. A name that is a plain whole number ("1193", not "01193") takes eight bytes; any
+// other takes its text and twelve bytes. All names are in one block of memory.
+class NameList {
  public:
   std::size_t size() const { return entries_.size(); }
 
@@ -64,12 +64,12 @@ class Names {
   // Appends a name, of at most kLongestName bytes; names may repeat.
   void add(std::string_view name);
 
-  bool operator==(const Names&) const = default;
+  bool operator==(const NameList&) const = default;
 
   static constexpr std::size_t kLongestName = std::size_t{1} << 20;
 
-  // An entry is a whole number below 2^63, or kIsText and the place of the text: its length in
-  // four bytes, then its bytes.
+  // An entry is a whole number below 2^63, or kIsText and the offset of the text in texts_: its
+  // length in four bytes, then its bytes.
   static constexpr std::uint64_t kIsText = std::uint64_t{1} << 63;
 
  private:
@@ -83,18 +83,18 @@ class Names {
   std::string texts_;
 };
 
-// Gives names their numbers: 0 to the first one seen, 1 to the second, and so on. Reading it
-// (find) from many threads is safe while nobody adds.
+// Numbers names in the order in which they are added: 0, 1, and so on. Many threads may call find
+// at once while no thread adds.
 class NameTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // A name made ready for looking up: once for several tables.
+  // A name prepared for lookups; one key serves several tables.
   struct Key {
-    std::uint64_t code;  // the whole number, or Names::kIsText and the hash of the text
+    std::uint64_t code;  // the whole number, or NameList::kIsText and the hash of the text
     std::string_view text;
 
-    bool is_text() const { return (code & Names::kIsText) != 0; }
+    bool is_text() const { return (code & NameList::kIsText) != 0; }
   };
   static Key key(std::string_view name) {
     const std::uint64_t number = whole_number(name);
@@ -106,18 +106,17 @@ class NameTable {
     return key.code < direct_.size() ? direct_[key.code] : find_in_slots(key);
   }
 
-  // The number of a name, which is a new one where the name is new. Throws Error (kLimit) beyond
-  // 2^31 names.
+  // The number of a name; a new name gets the next number. Throws Error (kLimit) beyond 2^31 names.
   std::uint32_t add(const Key& key);
 
   std::size_t size() const { return names_.size(); }
-  const Names& names() const { return names_; }
-  Names take_names();
+  const NameList& names() const { return names_; }
+  NameList take_names();
 
-  // Forgets all names, but keeps the memory.
+  // Removes all names, but keeps the memory.
   void clear();
 
-  // Adds the names of another table, in order, and returns their numbers here.
+  // Adds the names of another table in order, and returns their numbers in this table.
   std::vector<std::uint32_t> add_all(const NameTable& other);
 
  private:
@@ -131,13 +130,13 @@ class NameTable {
   std::uint32_t& direct_number(std::uint64_t code);
   std::uint32_t& slot_number(const Key& key);
   bool holds(const Slot& slot, const Key& key) const;
-  std::size_t place_of(const Key& key) const;
+  std::size_t slot_of(const Key& key) const;
   void grow();
 
-  Names names_;
-  std::vector<std::uint32_t> direct_;  // numbers of small whole numbers
-  std::vector<Slot> slots_;            // of all other names: a power of two, at most half taken
-  std::size_t taken_ = 0;              // of the slots
+  NameList names_;
+  std::vector<std::uint32_t> direct_;  // numbers of names that are small whole numbers
+  std::vector<Slot> slots_;  // hash table of all other names: a power of two, at most half full
+  std::size_t taken_ = 0;    // slots in use
 };
 
 }  // namespace mcnb

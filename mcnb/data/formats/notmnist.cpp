@@ -24,7 +24,7 @@ constexpr std::size_t kBatch = 1024;  // pictures taken from an archive before t
 constexpr std::size_t kGrain = 16;
 constexpr std::string_view kOtherFiles = "files that are no PNG in a folder A to J";
 
-// A picture of the set, by its path ("notMNIST_small/A/x.png").
+// A picture of the set, named by its path ("notMNIST_small/A/x.png").
 struct Letter {
   std::size_t number = 0;  // of the class
   fs::path path;
@@ -32,13 +32,13 @@ struct Letter {
   Picture picture;
 };
 
-// The class of a PNG file in a folder with the name of a letter.
+// The class of a PNG file, from the letter that its folder is named after.
 std::optional<std::size_t> class_of(const fs::path& path) {
   const std::string folder = path.parent_path().filename().string();
   const std::string file = path.filename().string();
   const std::size_t number =
       folder.size() == 1 ? kNotMnistLetters.find(folder[0]) : std::string_view::npos;
-  // Names that start with a point are notes that some systems leave in archives.
+  // Some systems add files to archives whose names start with a dot.
   if (number == std::string_view::npos || path.extension() != ".png" || file.starts_with('.')) {
     return std::nullopt;
   }
@@ -54,7 +54,7 @@ void decode(std::span<Letter> letters, ThreadPool& threads) {
   });
 }
 
-// Ordered by letter and name, whatever the order of the files was.
+// Sorts by letter and name, so that the order of the files does not matter.
 Samples samples_of(std::vector<Letter> letters, const std::string& name, ReadReport others) {
   std::ranges::sort(letters, [](const Letter& a, const Letter& b) {
     return std::forward_as_tuple(a.number, a.path.filename(), a.path) <

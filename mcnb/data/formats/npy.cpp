@@ -27,7 +27,7 @@ void convert(std::span<const std::uint8_t> bytes, std::span<double> numbers) {
   }
 }
 
-// The types of numbers that are read, by the names NumPy gives them.
+// The supported types of numbers, by their NumPy names.
 struct NumberType {
   std::string_view name;
   std::size_t size;
@@ -45,8 +45,8 @@ constexpr std::array<NumberType, 11> kTypes = {{{"|b1", 1, convert<std::uint8_t>
                                                 {"<f4", 4, convert<float>},
                                                 {"<f8", 8, convert<double>}}};
 
-// The rows of an array, one block after the other. Memory does not depend on what the header says;
-// an array in Fortran order is held as a whole.
+// Reads the rows of an array block by block, so that a wrong header cannot take much memory. An
+// array in Fortran order is held as a whole.
 class NpyRows {
  public:
   explicit NpyRows(const Input& input) : file_(input) {
@@ -74,7 +74,7 @@ class NpyRows {
       width_ *= size;
     }
     if (header.fortran_order) {
-      columns_ = Columns{read_columns(), places_of_columns(header.shape)};
+      columns_ = Columns{read_columns(), positions_of_columns(header.shape)};
     }
   }
 
@@ -82,7 +82,7 @@ class NpyRows {
   std::size_t width() const { return width_; }
   const BinaryReader& file() const { return file_; }
 
-  // The next rows; none at the end.
+  // The next rows; empty at the end.
   std::span<const double> next() {
     const std::uint64_t count =
         std::min<std::uint64_t>(rows_ - done_, std::max<std::size_t>(1, kBlock / width_));
@@ -106,7 +106,7 @@ class NpyRows {
   // An array in Fortran order: whole columns, one after the other.
   struct Columns {
     std::vector<std::uint8_t> bytes;
-    std::vector<std::size_t> places;  // of each column in a row
+    std::vector<std::size_t> positions;  // position of each column in a row
   };
 
   std::vector<std::uint8_t> read_columns() {
@@ -125,19 +125,19 @@ class NpyRows {
     return bytes;
   }
 
-  // Of the dimensions behind the first, the first runs fastest in Fortran order and the last in C
+  // Of the dimensions after the first, the first varies fastest in Fortran order, the last in C
   // order.
-  std::vector<std::size_t> places_of_columns(const std::vector<std::uint64_t>& shape) const {
-    std::vector<std::size_t> places(width_, 0);
+  std::vector<std::size_t> positions_of_columns(const std::vector<std::uint64_t>& shape) const {
+    std::vector<std::size_t> positions(width_, 0);
     for (std::size_t column = 0; column < width_; ++column) {
       std::size_t rest = column;
       for (std::size_t i = 1; i < shape.size(); ++i) {
         const auto size = static_cast<std::size_t>(shape[i]);
-        places[column] = places[column] * size + rest % size;
+        positions[column] = positions[column] * size + rest % size;
         rest /= size;
       }
     }
-    return places;
+    return positions;
   }
 
   void gather(std::size_t count) {
@@ -148,7 +148,7 @@ class NpyRows {
       type_.convert(std::span(columns_->bytes).subspan(first * type_.size, count * type_.size),
                     column_);
       for (std::size_t row = 0; row < count; ++row) {
-        numbers_[row * width_ + columns_->places[column]] = column_[row];
+        numbers_[row * width_ + columns_->positions[column]] = column_[row];
       }
     }
   }
@@ -164,7 +164,7 @@ class NpyRows {
   std::vector<double> column_;
 };
 
-// Collects labels and numbers the different ones in the order in which they come.
+// Collects labels, and numbers distinct ones in the order in which they occur.
 class LabelNumbers {
  public:
   void add(const BinaryReader& file, double label) {
@@ -185,7 +185,7 @@ class LabelNumbers {
     for (const auto& [label, number] : numbers_) {
       names[number] = std::to_string(label);
     }
-    set_classes(samples, labels_, names, file);
+    set_class_labels(samples, labels_, names, file);
   }
 
  private:

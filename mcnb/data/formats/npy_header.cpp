@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-// A reader of the dictionary in the header, as Python writes it:
+// Reads the dictionary in the header, as Python writes it:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }
 class Dictionary {
  public:
@@ -43,7 +43,7 @@ class Dictionary {
       }
     }
     if (!has_type || !has_order || !has_shape) {
-      file_.refuse("header: expected descr, fortran_order and shape, not all are there");
+      file_.refuse("header: expected descr, fortran_order and shape, but one is missing");
     }
     skip_blanks();
     if (!rest_.empty()) {

@@ -13,7 +13,7 @@ namespace mcnb {
 // The first bytes of every .npy file.
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-// What stands before the data of a .npy file.
+// The header of a .npy file.
 struct NpyHeader {
   std::string type;  // "<f4"
   bool fortran_order = false;

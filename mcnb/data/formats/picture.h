@@ -8,10 +8,10 @@
 
 namespace mcnb {
 
-// What came of a PNG file: its pixels in shades of grey, row by row; or none, and why.
+// The pixels of a PNG file in shades of grey, row by row; or none, and why it could not be read.
 struct Picture {
   std::vector<std::uint8_t> pixels;
-  std::string fault;  // empty where it could be read
+  std::string fault;  // empty if it could be read
 };
 
 // Decodes a PNG file that must have this size. Pictures of any depth and colour are converted.

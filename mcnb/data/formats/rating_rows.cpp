@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::uint32_t kDropped = std::numeric_limits<std::uint32_t>::max();
 
-// The rows of each user, in order: row(p) for p from begins[user] to begins[user + 1].
+// The rows of each user, in order: row(i) for i from begins[user] to begins[user + 1].
 struct RowsByUser {
   std::vector<std::uint32_t> begins;
-  std::vector<std::uint32_t> rows;  // empty where the rows stand in that order already
+  std::vector<std::uint32_t> rows;  // empty if the rows are in this order already
 
-  std::uint32_t row(std::uint32_t place) const { return rows.empty() ? place : rows[place]; }
+  std::uint32_t row(std::uint32_t index) const { return rows.empty() ? index : rows[index]; }
 };
 
 RowsByUser rows_by_user(const std::vector<std::uint32_t>& users, std::size_t user_count) {
@@ -74,7 +74,7 @@ void NumberColumn::settle(NameTable& known, std::vector<std::uint32_t>& column) 
 void NumberColumn::reset() {
   fresh_.clear();
   numbers_.clear();
-  last_code_ = Names::kIsText;
+  last_code_ = NameList::kIsText;
 }
 
 void RatingPart::reset() {
@@ -135,22 +135,22 @@ Ratings RatingRows::finish() {
 std::uint64_t drop_duplicates(Ratings& ratings, std::size_t user_count, std::size_t item_count,
                               ThreadPool& threads) {
   const RowsByUser by_user = rows_by_user(ratings.users, user_count);
-  // Each range of users has a note per item, so there are only a few ranges.
+  // Each range of users has an array over all items, so there are only a few ranges.
   const std::size_t grain = user_count / (4 * threads.thread_count()) + 1;
   std::vector<std::uint64_t> dropped(user_count / grain + 1);
   threads.parallel_for(user_count, grain, [&](std::size_t begin, std::size_t end) {
-    std::vector<std::uint32_t> met(item_count);  // 1 + the place of the item's latest first row
+    std::vector<std::uint32_t> met(item_count);  // 1 + the index of the item's latest first row
     for (std::size_t user = begin; user < end; ++user) {
       const std::uint32_t first = by_user.begins[user];
-      for (std::uint32_t place = first; place < by_user.begins[user + 1]; ++place) {
-        const std::uint32_t row = by_user.row(place);
+      for (std::uint32_t index = first; index < by_user.begins[user + 1]; ++index) {
+        const std::uint32_t row = by_user.row(index);
         std::uint32_t& note = met[ratings.items[row]];
-        if (note > first) {  // left by a row of this user: earlier users have lower places
+        if (note > first) {  // written by this user: earlier users have lower indices
           ratings.values[by_user.row(note - 1)] = ratings.values[row];
           ratings.users[row] = kDropped;
           ++dropped[begin / grain];
         } else {
-          note = place + 1;
+          note = index + 1;
         }
       }
     }

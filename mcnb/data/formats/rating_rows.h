@@ -13,13 +13,13 @@
 
 namespace mcnb {
 
-// One side of the rows of a part: users, or items. Names that the whole reading has met already are
-// looked up there; new ones get a number of the part's own, marked kNew, until the part is merged.
+// The users or the items of the rows of one part. Known names are looked up in `known`; new ones
+// get a number within the part, marked kNew, until the part is merged.
 class NumberColumn {
  public:
   explicit NumberColumn(const NameTable& known) : known_(&known) {}
 
-  // Appends the number of a name. Throws RowError, naming the field, where the text is no id.
+  // Appends the number of a name. Throws RowError, naming the field, if the text is not a name.
   void add(std::string_view field, std::string_view name) {
     const NameTable::Key key = NameTable::key(name);
     // Rows often repeat the number of the row before. (Texts with equal codes may still differ.)
@@ -31,8 +31,8 @@ class NumberColumn {
     numbers_.push_back(last_number_);
   }
 
-  // Adds the new names to the known ones, and the numbers, which are now those of `known`, to the
-  // end of a column. Once, until reset.
+  // Adds the new names to `known`, and appends the numbers in `known` to a column. May be called
+  // once until reset.
   void settle(NameTable& known, std::vector<std::uint32_t>& column);
 
   void reset();
@@ -46,7 +46,7 @@ class NumberColumn {
   const NameTable* known_;
   NameTable fresh_;
   std::vector<std::uint32_t> numbers_;
-  std::uint64_t last_code_ = Names::kIsText;
+  std::uint64_t last_code_ = NameList::kIsText;
   std::uint32_t last_number_ = 0;
 };
 
@@ -57,8 +57,7 @@ class RatingRows {
  public:
   RatingRows(TextReader& text, ThreadPool& threads) : text_(text), threads_(threads) {}
 
-  // Parses all lines that are left with parts that `make_part(rows)` gives, derived from
-  // RatingPart.
+  // Parses all remaining lines with parts made by `make_part(rows)`, which derive from RatingPart.
   template <class MakePart>
   void read(MakePart&& make_part) {
     text_.for_each_part([&] { return make_part(*this); },
@@ -67,7 +66,7 @@ class RatingRows {
                         });
   }
 
-  // All rows, less duplicates. Throws Error (kInput) naming the file where there are none.
+  // All rows without duplicates. Throws Error (kInput) naming the file if there are none.
   Ratings finish();
 
  private:
@@ -82,7 +81,7 @@ class RatingRows {
   Ratings ratings_;
 };
 
-// The ratings in one piece of a text. A reader derives from it, with a `row` of its own.
+// The ratings in one piece of a text. A reader derives from it and adds its own `row`.
 struct RatingPart : TextPart {
   explicit RatingPart(const RatingRows& rows) : users(rows.users_), items(rows.items_) {}
 
@@ -93,8 +92,8 @@ struct RatingPart : TextPart {
   void reset();
 };
 
-// Keeps one row of every pair (user, item), at the place of the first, with the value of the last;
-// returns how many rows were dropped. Requires numbers below the counts given.
+// Keeps one row for every pair (user, item): the first row, with the value of the last. Returns how
+// many rows were dropped. Requires numbers below the counts given.
 std::uint64_t drop_duplicates(Ratings& ratings, std::size_t user_count, std::size_t item_count,
                               ThreadPool& threads);
 

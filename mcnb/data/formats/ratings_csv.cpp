@@ -14,7 +14,7 @@
 namespace mcnb {
 namespace {
 
-// Names that columns usually have, compared without capitals, underscores and blanks.
+// Usual names of columns, compared without capitals, underscores and blanks.
 constexpr std::array<std::string_view, 4> kUserNames = {"user", "userid", "reviewerid", "uid"};
 constexpr std::array<std::string_view, 8> kItemNames = {
     "item", "itemid", "movieid", "businessid", "asin", "parentasin", "productid", "iid"};
@@ -32,7 +32,7 @@ std::string plain_name(std::string_view name) {
 
 using Header = std::vector<std::string_view>;
 
-// The column of the name given, or of a usual one.
+// The column with the given name, or with a usual one.
 std::optional<std::size_t> find_column(const Header& header, const std::string& given,
                                        std::span<const std::string_view> usual) {
   for (std::size_t column = 0; column < header.size(); ++column) {
@@ -51,8 +51,8 @@ bool names_given(const RatingsCsvOptions& options) {
          !options.rating_column.empty();
 }
 
-// Finds the columns that the first line names. False where it names none: then it is a row, or a
-// header in words of its own.
+// Finds the columns by their names in the first line. Returns false if no name is known: then the
+// line is a row, or a header with other names.
 bool find_columns(TextReader& text, const Header& header, const RatingsCsvOptions& options,
                   RatingLayout& layout) {
   const auto user = find_column(header, options.user_column, kUserNames);
@@ -94,7 +94,7 @@ Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
     text.refuse_line(error.message);
   }
   if (header.size() < 3) {
-    text.refuse_line(fmt::format("expected at least 3 columns parted by {}, found {}",
+    text.refuse_line(fmt::format("expected at least 3 columns separated by {}, found {}",
                                  shown({&options.separator, 1}), header.size()));
   }
   RatingLayout layout{.separator = std::string(1, options.separator),

@@ -7,9 +7,9 @@
 
 namespace mcnb {
 
-// What a reader met besides good rows.
+// What a reader found besides good rows.
 struct ReadReport {
-  // Rows of one kind that were left out, and where the first of them stands ("ratings.csv:17").
+  // Rows of one kind that were left out, and the location of the first ("ratings.csv:17").
   struct Skipped {
     std::string kind;
     std::uint64_t rows = 0;
@@ -18,13 +18,13 @@ struct ReadReport {
     bool operator==(const Skipped&) const = default;
   };
 
-  std::uint64_t rows = 0;        // that hold data, duplicates among them
-  std::uint64_t duplicates = 0;  // rows about a user and an item that another row is about too
-  std::vector<Skipped> skipped;  // in the order in which the kinds were first met
+  std::uint64_t rows = 0;        // with data, including duplicates
+  std::uint64_t duplicates = 0;  // rows whose user and item occur in an earlier row
+  std::vector<Skipped> skipped;  // in the order in which the kinds first occurred
 
   void skip(std::string_view kind, std::string_view where, std::uint64_t count = 1);
 
-  // Adds what was met in the next file.
+  // Adds the report of the next file.
   void add(const ReadReport& next);
 
   // "100836 rows; 3 duplicates; left out: 2 links of a node to itself (first: graph.txt:17)".

@@ -11,7 +11,7 @@
 
 namespace mcnb {
 
-// libarchive is told where to read from, and keeps the rest.
+// The state that libarchive's callbacks get.
 struct TarReader::State {
   State(const Input& input) : name(input.name()), bytes(input.open()), buffer(kBuffer) {
     archive = ::archive_read_new();
@@ -49,7 +49,7 @@ struct TarReader::State {
   std::string name;
   std::unique_ptr<ByteStream> bytes;
   std::vector<char> buffer;
-  std::exception_ptr fault;  // met while libarchive was reading
+  std::exception_ptr fault;  // thrown while libarchive was reading
   ::archive* archive;
 };
 
@@ -73,7 +73,7 @@ std::optional<std::string> TarReader::next() {
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
       state_->fail();
     }
-    // A path that the present locale cannot spell has no name here, and is passed over.
+    // A path that the current locale cannot represent has no name here, and is skipped.
     const char* const path = ::archive_entry_pathname(entry);
     if (path != nullptr && ::archive_entry_filetype(entry) == AE_IFREG) {
       return path;

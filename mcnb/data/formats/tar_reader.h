@@ -11,20 +11,20 @@
 
 namespace mcnb {
 
-// The files in a tar archive, plain or compressed by gzip, one after the other, without unpacking.
+// Reads the files in a tar archive, plain or compressed by gzip, in order, without unpacking it.
 class TarReader {
  public:
-  // Throws Error (kInput) where it is no tar archive.
+  // Throws Error (kInput) if it is not a tar archive.
   explicit TarReader(const Input& input);
   ~TarReader();
   TarReader(const TarReader&) = delete;
   TarReader& operator=(const TarReader&) = delete;
 
-  // The path of the next regular file, or nothing at the end. Throws Error (kInput) where the
-  // archive is damaged.
+  // The path of the next regular file; nullopt at the end. Throws Error (kInput) if the archive is
+  // damaged.
   std::optional<std::string> next();
 
-  // The bytes of that file; none where there are more than `most`, or holes between them.
+  // The bytes of that file; empty if there are more than `most`, or if the file is sparse.
   std::vector<std::uint8_t> contents(std::size_t most);
 
  private:

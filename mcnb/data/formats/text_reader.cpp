@@ -93,7 +93,7 @@ void TextReader::skip_line() {
 double TextReader::expected_growth() const {
   constexpr double kMargin = 1.05;
   constexpr double kUnknown = 2.0;
-  // The stream is ahead of the present block by what the next one holds.
+  // The stream has read beyond the present block: the next one too.
   const auto read = static_cast<double>(bytes_read_);
   const double ahead =
       static_cast<double>(next_.size) - static_cast<double>(present_.rest().size());
@@ -124,14 +124,14 @@ void TextReader::read_ahead() {
   try {
     fill(next_, present_.rest());
   } catch (...) {
-    // Lines before the fault are told of first.
+    // Faults of earlier lines are reported first.
     next_.size = 0;
     next_.whole = 0;
     next_fault_ = std::current_exception();
   }
 }
 
-// Fills a block with the bytes carried over and what follows them, to the end of a line.
+// Fills a block with the bytes carried over and the bytes that follow, up to the end of a line.
 void TextReader::fill(Block& block, std::string_view carried) {
   block.size = 0;
   block.whole = 0;

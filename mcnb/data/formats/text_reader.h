@@ -17,7 +17,7 @@
 
 namespace mcnb {
 
-// What the parser of a piece of text keeps, besides its rows.
+// What the parser of a piece of text records besides its rows.
 struct TextPart {
   struct Skip {
     std::string_view kind;  // a literal
@@ -25,24 +25,24 @@ struct TextPart {
     std::uint64_t count;
   };
 
-  std::uint64_t lines = 0;           // taken so far
-  std::optional<std::string> fault;  // what is wrong with the last of them
+  std::uint64_t lines = 0;           // parsed so far
+  std::optional<std::string> fault;  // what is wrong with the last line
   std::vector<Skip> skips;
 
-  // Notes that the present line is left out.
+  // Records that the current line is left out.
   void skip(std::string_view kind);
 
-  // As new, but for the memory it holds.
+  // Empties the part, but keeps its memory.
   void reset();
 };
 
-// A text file, line by line, on all threads. Pieces of whole lines are parsed side by side into
-// parts, while the text that follows is read and decompressed; parts are merged in the order of
-// the text. So nothing depends on where the pieces end or who parses them.
+// Reads a text file line by line on all threads. Pieces of whole lines are parsed in parallel into
+// parts, while the following text is read and decompressed; parts are merged in the order of the
+// text. So results depend neither on where pieces end nor on which thread parses them.
 //
-// A byte order mark is passed over, "\r\n" ends a line as "\n" does, and blank lines do not count
-// as rows. Lines may have kLongestLine bytes. Behind every line at least kPadding bytes may be
-// read (not used), as simdjson wants it.
+// A byte order mark is skipped, "\r\n" ends a line like "\n", and blank lines are not rows. Lines
+// may have up to kLongestLine bytes. After every line at least kPadding bytes can be read, though
+// they mean nothing, as simdjson requires.
 class TextReader {
  public:
   static constexpr std::size_t kLongestLine = std::size_t{1} << 24;
@@ -51,19 +51,19 @@ class TextReader {
   // Throws Error (kInput) for an empty text.
   TextReader(const Input& input, ThreadPool& threads);
 
-  // The first line that is not blank, or nothing at the end of the text. It stays valid, and stays
-  // the next line, until skip_line or for_each_part is called.
+  // The next line that is not blank; nullopt at the end of the text. It stays valid, and stays the
+  // next line, until skip_line or for_each_part is called.
   std::optional<std::string_view> peek_line();
   void skip_line();
 
-  // The same, but Error (kInput) where there is none.
+  // Like peek_line, but throws Error (kInput) at the end of the text.
   std::string_view need_line();
 
-  // Parses all lines that are left. `make_part()` gives a Part, derived from TextPart, with
+  // Parses all remaining lines. `make_part()` returns a Part, derived from TextPart, with
   // `void row(std::string_view line)`, which is called for every line that is not blank and throws
-  // RowError where it is wrong, and with `void reset()`, after which it is used again.
-  // `merge(std::span<Part>)` takes the parts of a block, in the order of the text, while nothing is
-  // parsed. Throws Error (kInput) for the first line that is wrong.
+  // RowError for a wrong one, and with `void reset()`, after which it is used again.
+  // `merge(std::span<Part>)` gets the parts of a block, in the order of the text, while no part is
+  // being parsed. Throws Error (kInput) for the first wrong line.
   template <class MakePart, class Merge>
   void for_each_part(MakePart&& make_part, Merge&& merge) {
     using Part = decltype(make_part());
@@ -87,10 +87,10 @@ class TextReader {
     }
   }
 
-  // How many times as long as what has been parsed the whole text may be: a guess, for make_room.
+  // An estimate of the length of the whole text relative to the parsed part, for make_room.
   double expected_growth() const;
 
-  // An Error (kInput) about the line that skip_line or for_each_part would take next.
+  // Throws Error (kInput) about the next line.
   [[noreturn]] void refuse_line(const std::string& message) const;
 
   const std::string& name() const { return name_; }
@@ -100,8 +100,8 @@ class TextReader {
   struct Block {
     std::unique_ptr<char[]> bytes;
     std::size_t capacity = 0;
-    std::size_t size = 0;   // bytes in it
-    std::size_t whole = 0;  // of these, in whole lines
+    std::size_t size = 0;   // bytes in the block
+    std::size_t whole = 0;  // of these, bytes in whole lines
 
     std::string_view text() const { return {bytes.get(), whole}; }
     std::string_view rest() const { return {bytes.get() + whole, size - whole}; }
@@ -134,12 +134,12 @@ class TextReader {
   std::unique_ptr<ByteStream> bytes_;
   Block present_;
   Block next_;
-  std::exception_ptr next_fault_;  // met while reading ahead
-  std::string_view text_;          // of the present block, what is not yet taken
+  std::exception_ptr next_fault_;  // thrown while reading ahead
+  std::string_view text_;          // the rest of the present block
   std::uint64_t lines_ = 0;        // taken so far
-  std::uint64_t bytes_read_ = 0;   // in both blocks and all before
+  std::uint64_t bytes_read_ = 0;   // in both blocks and all earlier ones
   std::size_t block_size_;
-  bool ended_ = false;  // no bytes follow those of the latest block
+  bool ended_ = false;  // no bytes follow the latest block
   ReadReport report_;
 };
 

@@ -14,7 +14,7 @@ ClassificationData prepare_classification(Samples samples) {
   std::size_t kept = 0;
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const std::span<const float> row = samples.row(k);
-    double squares = 0.0;  // in doubles, where no float's square is too large or too small
+    double squares = 0.0;  // a double can hold the square of any float
     for (const float value : row) {
       squares += static_cast<double>(value) * static_cast<double>(value);
     }

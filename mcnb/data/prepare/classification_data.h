@@ -10,8 +10,7 @@
 
 namespace mcnb {
 
-// Samples made ready for rounds: at unit length. Those that are zero throughout have none, and are
-// left out.
+// Samples prepared for rounds: scaled to unit length. Samples of zeros only are left out.
 struct ClassificationData {
   Samples samples;
   std::uint64_t zeros_left_out = 0;
@@ -19,7 +18,7 @@ struct ClassificationData {
   bool operator==(const ClassificationData&) const = default;
 };
 
-// Works in the memory of the samples. Throws Error (kInput) where none is left.
+// Works in the memory of the samples. Throws Error (kInput) if no sample is left.
 ClassificationData prepare_classification(Samples samples);
 
 // "60000 samples of 784 numbers in 10 classes; left out: ...".

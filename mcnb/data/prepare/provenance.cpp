@@ -28,8 +28,8 @@ std::uint64_t length_of(const fs::path& path) {
   return length;
 }
 
-// When the file was changed last, in nanoseconds; kUnknown for a file that was changed just now:
-// a second change may bear the same time.
+// When the file was changed last, in nanoseconds; kUnknown if that was just now, since a second
+// change may have the same time.
 std::int64_t time_of_change(const fs::path& path) {
   using std::chrono::nanoseconds;
   std::error_code error;
@@ -82,7 +82,7 @@ void check_provenance(StateReader& reader, const Provenance& made_from) {
   }
   const auto sources = reader.read<std::uint64_t>();
   if (sources > kMostSources) {
-    reader.fail("it has more sources than there can be");
+    reader.fail("it has too many sources");
   }
   if (sources != made_from.sources.size()) {
     refuse(fmt::format("made from {} files, expected {}", sources, made_from.sources.size()));

@@ -23,7 +23,7 @@ class PairNumbers {
 
   std::uint64_t count() const { return nodes_ * (nodes_ - 1) / 2; }
 
-  // How many pairs begin with a lower node.
+  // How many pairs have a lower first node.
   std::uint64_t before(std::uint64_t low) const { return low * (2 * nodes_ - low - 1) / 2; }
 
   std::uint64_t number(NodePair pair) const {
@@ -44,7 +44,7 @@ class PairNumbers {
   std::uint64_t nodes_;
 };
 
-// Pairs that are not among the given ones (numbers, ascending), ascending.
+// Draws pairs that are not among the taken ones. Both are numbers in ascending order.
 std::vector<std::uint64_t> draw_other_pairs(const std::vector<std::uint64_t>& taken,
                                             std::uint64_t population, std::uint64_t most,
                                             std::uint64_t seed) {
@@ -53,7 +53,8 @@ std::vector<std::uint64_t> draw_other_pairs(const std::vector<std::uint64_t>& ta
   std::vector<std::uint64_t> drawn =
       rng.sample_without_replacement(others, static_cast<std::size_t>(std::min(others, most)));
   std::ranges::sort(drawn);
-  // The r-th of the others comes after those taken that have at most r others before them.
+  // Turns the index among the other pairs into the number of a pair: adds the taken pairs before
+  // it.
   std::size_t passed = 0;
   for (std::uint64_t& number : drawn) {
     while (passed < taken.size() && taken[passed] - passed <= number) {
@@ -66,35 +67,35 @@ std::vector<std::uint64_t> draw_other_pairs(const std::vector<std::uint64_t>& ta
 
 }  // namespace
 
-Judgements judge_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe) {
-  Judgements judgements;
-  judgements.rows.reserve(ratings.rows.size());
+RatingLabels label_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe) {
+  RatingLabels labels;
+  labels.rows.reserve(ratings.rows.size());
   for (const ReducedRatings::Row& row : ratings.rows) {
     const auto value = static_cast<double>(row.value);
     const bool liked = value > recipe.liked_above;
     if (recipe.protocol == Protocol::kText) {
-      judgements.rows.push_back({row.user, row.item, row.value, liked});
+      labels.rows.push_back({row.user, row.item, row.value, liked});
     } else if (liked || value < recipe.disliked_below) {
-      judgements.rows.push_back({row.user, row.item, liked ? 1.0F : -1.0F, liked});
+      labels.rows.push_back({row.user, row.item, liked ? 1.0F : -1.0F, liked});
     } else {
-      ++judgements.dropped;
+      ++labels.dropped;
     }
   }
-  return judgements;
+  return labels;
 }
 
-Judgements judge_links(const ReducedRatings& links, const RecommendationRecipe& recipe) {
+RatingLabels label_links(const ReducedRatings& links, const RecommendationRecipe& recipe) {
   if (links.users != links.items) {
     throw Error(ErrorKind::kInput, "links: expected the same nodes on both sides");
   }
   const PairNumbers pairs(links.users.size());
-  Judgements judgements;
-  judgements.mirrored = true;
+  RatingLabels labels;
+  labels.mirrored = true;
   std::vector<std::uint64_t> linked;
   std::vector<std::uint64_t> mirrored;
   for (const ReducedRatings::Row& row : links.rows) {
     if (row.user < row.item) {
-      judgements.rows.push_back({row.user, row.item, 1.0F, true});
+      labels.rows.push_back({row.user, row.item, 1.0F, true});
       linked.push_back(pairs.number({row.user, row.item}));
     } else if (row.user > row.item) {
       mirrored.push_back(pairs.number({row.item, row.user}));
@@ -111,10 +112,10 @@ Judgements judge_links(const ReducedRatings& links, const RecommendationRecipe& 
   for (const std::uint64_t number : draw_other_pairs(linked, linked.empty() ? 0 : pairs.count(),
                                                      2 * linked.size(), recipe.data_seed)) {
     const NodePair pair = pairs.pair(number);
-    judgements.rows.push_back({pair.low, pair.high, entry, false});
-    ++judgements.non_links;
+    labels.rows.push_back({pair.low, pair.high, entry, false});
+    ++labels.non_links;
   }
-  return judgements;
+  return labels;
 }
 
 std::vector<bool> draw_half(std::size_t rows, std::uint64_t seed) {

@@ -9,33 +9,34 @@
 
 namespace mcnb {
 
-// What one user thinks of one item.
-struct Judgement {
+// Whether one user likes one item.
+struct LabelledPair {
   std::uint32_t user;
   std::uint32_t item;
-  float entry;  // of the matrix
+  float entry;  // in the matrix that features come from
   bool liked;
 
-  bool operator==(const Judgement&) const = default;
+  bool operator==(const LabelledPair&) const = default;
 };
 
-struct Judgements {
-  std::vector<Judgement> rows;
-  bool mirrored = false;      // then every row speaks for (item, user) as well as for (user, item)
-  std::uint64_t dropped = 0;  // ratings between the two bounds, under kNotebook
+// All ratings as labelled pairs.
+struct RatingLabels {
+  std::vector<LabelledPair> rows;
+  bool mirrored = false;        // true: every row stands for (item, user) too
+  std::uint64_t dropped = 0;    // ratings between the two bounds, under kNotebook
   std::uint64_t non_links = 0;  // that were drawn
 };
 
-Judgements judge_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe);
+// Stars above the recipe's bound are liked.
+RatingLabels label_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe);
 
-// Links are liked. Twice as many pairs of different nodes that are not linked (all of them, where
-// there are fewer), drawn uniformly, are not; in the matrix they are 0, under kNotebook -1. Each
-// link and each non-link is one row, mirrored: a half of the rows then never holds one direction
-// of a link whose other direction is in the other half. Throws Error (kInput) where a link lacks
-// its other direction.
-Judgements judge_links(const ReducedRatings& links, const RecommendationRecipe& recipe);
+// Links are liked. Twice as many pairs of distinct nodes without a link, drawn uniformly (all of
+// them if there are fewer), are not liked; in the matrix they are 0, or -1 under kNotebook. Each
+// link and each non-link is one mirrored row, so that both directions of a link are in the same
+// half of the rows. Throws Error (kInput) if a link lacks its other direction.
+RatingLabels label_links(const ReducedRatings& links, const RecommendationRecipe& recipe);
 
-// Marks exactly half of the rows (the lesser half of an odd number), at random.
+// Marks a random half of the rows (rounded down).
 std::vector<bool> draw_half(std::size_t rows, std::uint64_t seed);
 
 }  // namespace mcnb

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-// Rows of singular vectors that are shorter than this hold nothing but rounding errors: no rating
-// connects their owner with those whom the leading vectors describe.
+// A row of the singular vectors that is shorter than this consists of rounding errors: no rating
+// connects its user or item with those that the leading vectors describe.
 constexpr double kShortest = 1e-7;
 
 constexpr std::uint64_t kMostMembers = 1'000'000'000;
@@ -27,25 +27,25 @@ std::size_t component_count(const RecommendationRecipe& recipe) {
                                                 : kRecommendationFeatures;
 }
 
-// Calls take(user, item) for every pair that a judgement speaks for.
+// Calls take(user, item) for every (user, item) that a labelled pair stands for.
 template <class Take>
-void for_pairs(const Judgement& judgement, bool mirrored, const Take& take) {
-  take(judgement.user, judgement.item);
+void for_pairs(const LabelledPair& pair, bool mirrored, const Take& take) {
+  take(pair.user, pair.item);
   if (mirrored) {
-    take(judgement.item, judgement.user);
+    take(pair.item, pair.user);
   }
 }
 
-SparseMatrix make_matrix(const Judgements& judgements, const std::vector<bool>& in_matrix,
+SparseMatrix make_matrix(const RatingLabels& labels, const std::vector<bool>& in_matrix,
                          const ReducedRatings& reduced) {
   std::vector<Eigen::Triplet<float, std::int32_t>> entries;
-  entries.reserve(judgements.rows.size() * (judgements.mirrored ? 2 : 1));
-  for (std::size_t k = 0; k < judgements.rows.size(); ++k) {
-    const Judgement& judgement = judgements.rows[k];
-    if (in_matrix[k] && judgement.entry != 0.0F) {
-      for_pairs(judgement, judgements.mirrored, [&](std::uint32_t user, std::uint32_t item) {
+  entries.reserve(labels.rows.size() * (labels.mirrored ? 2 : 1));
+  for (std::size_t k = 0; k < labels.rows.size(); ++k) {
+    const LabelledPair& pair = labels.rows[k];
+    if (in_matrix[k] && pair.entry != 0.0F) {
+      for_pairs(pair, labels.mirrored, [&](std::uint32_t user, std::uint32_t item) {
         entries.emplace_back(static_cast<std::int32_t>(user), static_cast<std::int32_t>(item),
-                             judgement.entry);
+                             pair.entry);
       });
     }
   }
@@ -55,18 +55,18 @@ SparseMatrix make_matrix(const Judgements& judgements, const std::vector<bool>& 
   return matrix;
 }
 
-// Features of one side, for those who have any.
+// Features of the users or of the items, for those that have any.
 struct Side {
   std::vector<float> features;
   std::vector<std::uint32_t> numbers;  // in the ratings
-  std::vector<std::uint32_t> place;    // of everyone kept: row of its features, or kNone
+  std::vector<std::uint32_t> rows;     // by kept number: row of its features, or kNone
   std::uint64_t without = 0;
 };
 
 Side make_features(std::span<const double> vectors, std::size_t components,
                    std::span<const std::uint32_t> numbers) {
   Side side;
-  side.place.assign(numbers.size(), kNone);
+  side.rows.assign(numbers.size(), kNone);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto row = vectors.subspan(i * components, components);
     double squares = 0.0;
@@ -78,9 +78,9 @@ Side make_features(std::span<const double> vectors, std::size_t components,
       ++side.without;
       continue;
     }
-    side.place[i] = static_cast<std::uint32_t>(side.numbers.size());
+    side.rows[i] = static_cast<std::uint32_t>(side.numbers.size());
     side.numbers.push_back(numbers[i]);
-    // Where a component is missing a constant takes its place, as long as all the others.
+    // A constant replaces a missing component; its length is that of all others.
     const bool constant = components < kRecommendationFeatures;
     length *= constant ? std::sqrt(2.0) : 1.0;
     for (const double value : row) {
@@ -93,16 +93,15 @@ Side make_features(std::span<const double> vectors, std::size_t components,
   return side;
 }
 
-// Lists the pairs of rounds by member. Pairs without features are counted and left out.
-void make_lists(const Judgements& judgements, const std::vector<bool>& in_rounds,
-                const Side& members, const Side& items, RecommendationData& data) {
+// Lists the pairs for rounds by member. Pairs without features are counted and left out.
+void make_lists(const RatingLabels& labels, const std::vector<bool>& in_rounds, const Side& members,
+                const Side& items, RecommendationData& data) {
   const auto for_all = [&](const auto& take) {
-    for (std::size_t k = 0; k < judgements.rows.size(); ++k) {
+    for (std::size_t k = 0; k < labels.rows.size(); ++k) {
       if (in_rounds[k]) {
-        const Judgement& judgement = judgements.rows[k];
-        for_pairs(judgement, judgements.mirrored, [&](std::uint32_t user, std::uint32_t item) {
-          take(members.place[user], items.place[item],
-               judgement.liked ? data.liked : data.not_liked);
+        const LabelledPair& pair = labels.rows[k];
+        for_pairs(pair, labels.mirrored, [&](std::uint32_t user, std::uint32_t item) {
+          take(members.rows[user], items.rows[item], pair.liked ? data.liked : data.not_liked);
         });
       }
     }
@@ -153,7 +152,7 @@ ItemLists read_lists(StateReader& reader, std::size_t members, std::size_t items
   }
   for (const std::uint32_t item : lists.items) {
     if (item >= items) {
-      reader.fail("an item is none of those there are");
+      reader.fail("an item has a number that is too large");
     }
   }
   return lists;
@@ -161,7 +160,7 @@ ItemLists read_lists(StateReader& reader, std::size_t members, std::size_t items
 
 void check_features(StateReader& reader, std::span<const float> features, std::size_t rows) {
   if (features.size() != rows * kRecommendationFeatures) {
-    reader.fail("there are not ten features for everyone");
+    reader.fail("a member or an item has not ten features");
   }
   for (const float value : features) {
     if (!(std::abs(value) <= 1.0F)) {
@@ -198,33 +197,34 @@ RecommendationData prepare_recommendation(const Ratings& ratings,
                  .kept_users = reduced.users.size(),
                  .kept_items = reduced.items.size()};
 
-  const Judgements judgements = links ? judge_links(reduced, recipe) : judge_stars(reduced, recipe);
+  const RatingLabels labels = links ? label_links(reduced, recipe) : label_stars(reduced, recipe);
   reduced.rows = {};
-  data.counts.between_bounds = judgements.dropped;
-  data.counts.non_links = judgements.non_links;
-  std::vector<bool> in_matrix(judgements.rows.size(), true);
+  data.counts.between_bounds = labels.dropped;
+  data.counts.non_links = labels.non_links;
+  std::vector<bool> in_matrix(labels.rows.size(), true);
   std::vector<bool> in_rounds = in_matrix;
   if (recipe.svd == SvdSource::kHeldOut) {
-    in_matrix = draw_half(judgements.rows.size(), recipe.data_seed);
+    in_matrix = draw_half(labels.rows.size(), recipe.data_seed);
     in_rounds = in_matrix;
     in_rounds.flip();
   }
 
-  const SparseMatrix matrix = make_matrix(judgements, in_matrix, reduced);
+  const SparseMatrix matrix = make_matrix(labels, in_matrix, reduced);
   if (matrix.nonZeros() == 0) {
     throw Error(ErrorKind::kInput, fmt::format("no ratings to make features of: {} of {} are left",
-                                               judgements.rows.size(), data.counts.ratings));
+                                               labels.rows.size(), data.counts.ratings));
   }
   const std::size_t components = component_count(recipe);
   const TruncatedSvd svd = truncated_svd(matrix, components, threads);
   const Side members = make_features(svd.left, components, reduced.users);
   const Side items = make_features(svd.right, components, reduced.items);
-  make_lists(judgements, in_rounds, members, items, data);
+  make_lists(labels, in_rounds, members, items, data);
   if (data.liked.items.empty() || data.not_liked.items.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("no rounds to be made: {} pairs are liked and {} are not, of users and "
-                            "items that have features",
-                            data.liked.items.size(), data.not_liked.items.size()));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("no rounds can be made: {} pairs are liked and {} are not, of users and "
+                    "items that have features",
+                    data.liked.items.size(), data.not_liked.items.size()));
   }
   data.counts.rank = svd.rank;
   data.counts.svd_ratings = static_cast<std::uint64_t>(matrix.nonZeros()) / directions;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/base/state_file.h"
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/data/prepare/provenance.h"
 #include "mcnb/data/prepare/recommendation_recipe.h"
@@ -16,7 +17,8 @@ namespace mcnb {
 
 inline constexpr std::size_t kRecommendationFeatures = 10;
 
-// Items by member: those of member m are items[begin[m]] up to, not including, items[begin[m + 1]].
+// Items by member: member m has the items from items[begin[m]] up to items[begin[m + 1]],
+// exclusive.
 struct ItemLists {
   std::vector<std::uint64_t> begin;
   std::vector<std::uint32_t> items;
@@ -32,7 +34,7 @@ struct ItemLists {
   bool operator==(const ItemLists&) const = default;
 };
 
-// What was there, and what was left out on the way. Links count once, not once per direction.
+// What was read, kept and left out. Links count once, not once per direction.
 struct PreparationCounts {
   std::uint64_t ratings = 0;
   std::uint64_t users = 0;
@@ -42,22 +44,32 @@ struct PreparationCounts {
   std::uint64_t kept_items = 0;
   std::uint64_t between_bounds = 0;  // ratings that Protocol::kNotebook drops
   std::uint64_t non_links = 0;       // drawn, beside links
-  std::uint64_t svd_ratings = 0;     // that the features have seen
-  std::uint64_t round_ratings = 0;  // that rounds may come from, as far as both sides have features
+  std::uint64_t svd_ratings = 0;     // that the features are made from
+  std::uint64_t round_ratings = 0;   // for rounds, if user and item have features
   std::uint64_t users_without_features = 0;
   std::uint64_t items_without_features = 0;
-  std::uint64_t pairs_without_features = 0;  // of those for rounds
+  std::uint64_t pairs_without_features = 0;  // among the ratings for rounds
   std::uint64_t rank = 0;                    // singular vectors that are not zero
+
+  using Stored =
+      StoredInOrder<&PreparationCounts::ratings, &PreparationCounts::users,
+                    &PreparationCounts::items, &PreparationCounts::kept_ratings,
+                    &PreparationCounts::kept_users, &PreparationCounts::kept_items,
+                    &PreparationCounts::between_bounds, &PreparationCounts::non_links,
+                    &PreparationCounts::svd_ratings, &PreparationCounts::round_ratings,
+                    &PreparationCounts::users_without_features,
+                    &PreparationCounts::items_without_features,
+                    &PreparationCounts::pairs_without_features, &PreparationCounts::rank>;
 
   bool operator==(const PreparationCounts&) const = default;
 };
 
-// Ratings made ready for rounds: what items and those who rated them (members) look like, and what
-// each member liked and did not.
+// Ratings prepared for rounds: features of items and of the users who rated them (members), and
+// what each member liked and did not like.
 //
-// Features are the rows of the leading singular vectors, at unit length. Who has no rating in the
-// matrix, or only such as the leading vectors have no part in, has no features and is left out,
-// with all pairs. Members and items are numbered anew, in the order of the ratings' numbers.
+// Features are the rows of the leading singular vectors, scaled to unit length. Users and items
+// whose row is zero are left out with all their pairs. Members and items get new numbers, in the
+// order of their numbers in the ratings.
 struct RecommendationData {
   std::vector<float> item_features;         // kRecommendationFeatures numbers an item, unit length
   std::vector<float> member_features;       // likewise
@@ -81,9 +93,9 @@ struct RecommendationData {
   bool operator==(const RecommendationData&) const = default;
 };
 
-// The same ratings and recipe give the same data, bit for bit, with any number of threads. Throws
-// Error: kInput where nothing is left to make features or rounds of, kLimit where the singular
-// vectors do not converge.
+// Equal ratings and recipes give equal data, bit for bit, with any number of threads. Throws Error:
+// kInput if nothing is left to make features or rounds of, kLimit if the singular vectors do not
+// converge.
 RecommendationData prepare_recommendation(const Ratings& ratings,
                                           const RecommendationRecipe& recipe, ThreadPool& threads);
 
@@ -92,8 +104,8 @@ std::string describe(const RecommendationData& data);
 
 inline const StateHeader kRecommendationState{"recommendation-data", 1};
 
-// A file that tells what it was made from. `load` throws Error: kInput where that is not what is
-// asked for, kCorrupt where the file is damaged, kSystem where there is none.
+// Saves the data with its provenance. `load` throws Error: kInput if the provenance differs,
+// kCorrupt if the file is damaged, kSystem if it does not exist.
 void save_recommendation(const std::filesystem::path& path, const RecommendationData& data,
                          const Provenance& made_from);
 RecommendationData load_recommendation(const std::filesystem::path& path,

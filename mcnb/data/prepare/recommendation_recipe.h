@@ -5,19 +5,19 @@
 
 namespace mcnb {
 
-// What the ratings are.
+// The kind of ratings.
 enum class RatingKind {
   kStars,
-  kLinks,  // of an undirected graph, every one in both directions (read_edge_list)
+  kLinks,  // of an undirected graph, each in both directions (read_edge_list)
 };
 
 // How ratings become rewards and the matrix that features come from.
 enum class Protocol {
-  kText,      // above 4 of 5 is liked, all the rest is not; the matrix holds the ratings
+  kText,      // above 4 of 5 is liked, the rest is not; the matrix holds the ratings
   kNotebook,  // above 4 is liked, below 2 is not, the rest is dropped; the matrix holds +1 and -1
 };
 
-// Which ratings the features have seen.
+// Which ratings the features are made from.
 enum class SvdSource {
   kAll,
   kHeldOut,  // one random half of them; rounds come from the other half
@@ -32,12 +32,12 @@ struct RecommendationRecipe {
   double disliked_below = 2.0;
   std::uint64_t most_users = 10'000;
   std::uint64_t most_items = 10'000;
-  // Of everything that is drawn while data is prepared. Rounds have the seed of their run: runs
-  // that differ in it share their data.
+  // Seed of everything that is drawn while data is prepared. Rounds use the seed of their run, so
+  // runs with different seeds share their data.
   std::uint64_t data_seed = 1;
 };
 
-// "kind=stars protocol=text ...": the same for equal recipes, and only for them.
+// "kind=stars protocol=text ...": equal for equal recipes only.
 std::string recipe_text(const RecommendationRecipe& recipe);
 
 }  // namespace mcnb

@@ -32,13 +32,13 @@ std::vector<std::uint32_t> most_frequent(std::span<const std::uint32_t> rows, st
   return numbers;
 }
 
-// The place of every number in `kept`, or kDropped.
-std::vector<std::uint32_t> places(std::span<const std::uint32_t> kept, std::size_t count) {
-  std::vector<std::uint32_t> place(count, kDropped);
+// Maps every number to its index in `kept`, or to kDropped.
+std::vector<std::uint32_t> indices_in(std::span<const std::uint32_t> kept, std::size_t count) {
+  std::vector<std::uint32_t> indices(count, kDropped);
   for (std::uint32_t i = 0; i < kept.size(); ++i) {
-    place[kept[i]] = i;
+    indices[kept[i]] = i;
   }
-  return place;
+  return indices;
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ ReducedRatings reduce_ratings(const Ratings& ratings, std::size_t most_users,
   ReducedRatings reduced;
   reduced.users = most_frequent(ratings.users, ratings.user_count(), most_users);
   reduced.items = most_frequent(ratings.items, ratings.item_count(), most_items);
-  const std::vector<std::uint32_t> user_places = places(reduced.users, ratings.user_count());
-  const std::vector<std::uint32_t> item_places = places(reduced.items, ratings.item_count());
+  const std::vector<std::uint32_t> user_indices = indices_in(reduced.users, ratings.user_count());
+  const std::vector<std::uint32_t> item_indices = indices_in(reduced.items, ratings.item_count());
   const auto is_kept = [&](std::size_t k) {
-    return user_places[ratings.users[k]] != kDropped && item_places[ratings.items[k]] != kDropped;
+    return user_indices[ratings.users[k]] != kDropped && item_indices[ratings.items[k]] != kDropped;
   };
   std::size_t kept = 0;
   for (std::size_t k = 0; k < ratings.size(); ++k) {
@@ -61,7 +61,7 @@ ReducedRatings reduce_ratings(const Ratings& ratings, std::size_t most_users,
   for (std::size_t k = 0; k < ratings.size(); ++k) {
     if (is_kept(k)) {
       reduced.rows.push_back(
-          {user_places[ratings.users[k]], item_places[ratings.items[k]], ratings.values[k]});
+          {user_indices[ratings.users[k]], item_indices[ratings.items[k]], ratings.values[k]});
     }
   }
   return reduced;

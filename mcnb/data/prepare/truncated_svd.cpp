@@ -22,10 +22,11 @@ constexpr std::size_t kGrain = 64;  // rows per piece of work
 constexpr Index kMostRestarts = 300;
 constexpr double kTolerance = 1e-10;  // of an eigenvalue, relative
 constexpr double kAccuracy = 1e-8;
-constexpr Index kDenseSide = 64;           // up to which the plain method is the quicker one
-constexpr double kNoSingularValue = 1e-7;  // beside the largest: what rounding makes of zero
+constexpr Index kDenseSide = 64;  // up to this size a dense method is faster
+constexpr double kNoSingularValue =
+    1e-7;  // relative to the largest: smaller values are rounding errors
 
-// product = matrix * vector, every sum in the order of its row, so that threads change no bit.
+// product = matrix * vector. Sums follow the order of the row, so threads change no bit.
 void multiply(const SparseMatrix& matrix, const double* vector, double* product,
               ThreadPool& threads) {
   threads.parallel_for(
@@ -40,8 +41,8 @@ void multiply(const SparseMatrix& matrix, const double* vector, double* product,
       });
 }
 
-// What Spectra asks of a symmetric matrix: here A A^T / |A|^2, from A and its transpose. Spectra
-// takes numbers below a fixed bound for zero, so its matrix had better be no larger than one.
+// The interface that Spectra requires of a symmetric matrix: here A A^T / |A|^2, from A and its
+// transpose. The matrix is scaled because Spectra treats numbers below a fixed bound as zero.
 class Gram {
  public:
   using Scalar = double;
@@ -83,7 +84,7 @@ Vectors dense_svd(const SparseMatrix& matrix) {
   return {svd.singularValues(), svd.matrixU(), svd.matrixV()};
 }
 
-// Whether the vectors are what they are said to be: A A^T v = value^2 v, and all at right angles.
+// Checks that A A^T v = value^2 v for all vectors, and that they are orthogonal.
 bool are_singular(const Gram& gram, const VectorXd& eigenvalues, const MatrixXd& vectors) {
   VectorXd product(vectors.rows());
   for (Index k = 0; k < vectors.cols(); ++k) {
@@ -96,7 +97,7 @@ bool are_singular(const Gram& gram, const VectorXd& eigenvalues, const MatrixXd&
   return (angles - MatrixXd::Identity(angles.rows(), angles.cols())).norm() <= kAccuracy;
 }
 
-// For a matrix that is not zero, with no more rows than columns.
+// Requires a matrix that is not zero and has no more rows than columns.
 Vectors lanczos_svd(const SparseMatrix& matrix, const SparseMatrix& transpose, Index components,
                     ThreadPool& threads) {
   const double squared_norm = matrix.cast<double>().squaredNorm();
@@ -122,7 +123,7 @@ Vectors lanczos_svd(const SparseMatrix& matrix, const SparseMatrix& transpose, I
   result.right.resize(matrix.cols(), components);
   for (Index k = 0; k < components; ++k) {
     multiply(transpose, result.left.col(k).data(), result.right.col(k).data(), threads);
-    result.right.col(k) /= result.values[k];  // not a number where the value is none: not used
+    result.right.col(k) /= result.values[k];  // NaN for a zero value, whose column is not used
   }
   return result;
 }

@@ -27,8 +27,8 @@ PairCounts count_pairs(const RecommendationData& data, std::span<const std::uint
   return counts;
 }
 
-// Appends the centre at unit length. Where members point to all sides and it has no direction, the
-// first of them stands for all.
+// Appends the centre, scaled to unit length. If the members cancel each other out, appends the
+// features of the first member instead.
 void add_features(std::span<const float> centre, std::span<const float> first_member,
                   std::vector<float>& features) {
   double squares = 0.0;
@@ -136,18 +136,18 @@ UserPool load_user_pool(const std::filesystem::path& path, const RecommendationD
     pool.pairs_left_out = reader.read<std::uint64_t>();
     for (const std::uint32_t member : pool.members) {
       if (member >= data.member_count()) {
-        reader.fail("a member is none of those there are");
+        reader.fail("a member has a number that is too large");
       }
     }
     if (pool.begin.size() < 2 || pool.begin.front() != 0 ||
         pool.begin.back() != pool.members.size() ||
         pool.features.size() != pool.user_count() * kRecommendationFeatures) {
-      reader.fail("members and features are not those of the users");
+      reader.fail("members and features do not match the users");
     }
     for (std::size_t user = 0; user < pool.user_count(); ++user) {
       if (pool.begin[user] > pool.begin[user + 1] || pool.begin[user + 1] > pool.members.size() ||
           !count_pairs(data, pool.of(user)).both()) {
-        reader.fail("a user has no pairs of both kinds");
+        reader.fail("a user lacks pairs of one kind");
       }
     }
     for (const float value : pool.features) {

@@ -12,17 +12,17 @@
 
 namespace mcnb {
 
-// The users of a recommendation environment: groups of members who look alike, by k-means on their
-// features. Groups without a liked pair, or without one that is not liked, are left out.
+// The users of a recommendation environment: groups of members with similar features, by k-means.
+// Groups that lack a liked pair, or a pair that is not liked, are left out.
 struct UserPool {
-  std::vector<std::uint32_t> members;  // user by user, ascending within each
+  std::vector<std::uint32_t> members;  // by user, ascending within each user
   std::vector<std::uint32_t> begin;    // members of user u: members[begin[u]] up to begin[u + 1]
-  // What the users look like: the centres of their members, brought to unit length.
+  // Features of the users: the centres of their members, scaled to unit length.
   std::vector<float> features;
 
   std::uint64_t wanted = 0;            // users asked for
-  std::uint64_t found = 0;             // groups that k-means made: fewer where members are alike
-  std::uint64_t members_left_out = 0;  // with the groups that are left out
+  std::uint64_t found = 0;             // groups that k-means made: fewer if members are alike
+  std::uint64_t members_left_out = 0;  // in groups that are left out
   std::uint64_t pairs_left_out = 0;
 
   std::size_t user_count() const { return begin.size() - 1; }
@@ -33,11 +33,11 @@ struct UserPool {
   bool operator==(const UserPool&) const = default;
 };
 
-// K-means++ starts, of which the best wins.
+// Number of k-means++ starts; the best one wins.
 inline constexpr std::size_t kPoolStarts = 10;
 
-// The same data and seed give the same pool with any number of threads. Throws Error: kUsage for
-// more users than the data has members, kInput where no group has both kinds of pairs.
+// Equal data and seeds give equal pools with any number of threads. Throws Error: kUsage for more
+// users than the data has members, kInput if no group has both kinds of pairs.
 UserPool make_user_pool(const RecommendationData& data, std::uint64_t users, std::uint64_t seed,
                         ThreadPool& threads);
 
@@ -46,7 +46,7 @@ std::string describe(const UserPool& pool);
 
 inline const StateHeader kUserPoolState{"user-pool", 1};
 
-// As save_recommendation and load_recommendation. A pool is read for the data that it was made of.
+// Like save_recommendation and load_recommendation. `data` must be what the pool was made from.
 void save_user_pool(const std::filesystem::path& path, const UserPool& pool,
                     const Provenance& made_from);
 UserPool load_user_pool(const std::filesystem::path& path, const RecommendationData& data,

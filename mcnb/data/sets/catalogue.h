@@ -22,7 +22,7 @@ enum class DataKind {
 
 enum class Need {
   kAlways,
-  kOneOfThese,  // at least one of the files of a form that say so
+  kOneOfThese,  // at least one of the form's files with this need
   kOptional,
 };
 
@@ -30,13 +30,13 @@ enum class Need {
 struct DataFile {
   std::vector<std::string> names;
   Need need = Need::kAlways;
-  bool is_folder = false;  // with files below it; then without ".gz"
+  bool is_folder = false;  // a folder of files, never compressed
 };
 
-// Files that belong together: one way in which a data set can lie here.
+// Files that belong together: one form in which a data set can be stored.
 using DataForm = std::vector<DataFile>;
 
-// What a data set holds, as far as it is known; nothing where a number does not apply.
+// The size of a data set; nullopt for numbers that are unknown or do not apply.
 struct DataCounts {
   std::optional<std::uint64_t> rows;  // ratings, links or samples
   std::optional<std::uint64_t> users;
@@ -44,23 +44,23 @@ struct DataCounts {
   std::optional<std::uint64_t> classes;
 };
 
-// A file in an archive, by its name alone. Checksums are "sha256:..." or "md5:...", or empty.
+// A file in an archive, named without folders. Checksums are "sha256:...", "md5:..." or empty.
 struct ArchiveMember {
   std::string name;
   std::string checksum;
 };
 
-// Where a data set can be downloaded. An archive is unpacked: the members with these names,
-// wherever they lie in it, go into the data set's folder.
+// Where a data set can be downloaded. An archive is unpacked: the members with these names, in any
+// of its folders, go into the data set's folder.
 struct Download {
   std::string url;
-  std::string file;                    // what it is called here; empty for archives
+  std::string file;                    // its local name; empty for archives
   std::vector<ArchiveMember> members;  // of the archive
-  std::string checksum;                // of what is downloaded
+  std::string checksum;                // of the downloaded file
 };
 
-// The files of a data set on this machine: which of DataSet::forms they have, and their paths in
-// the order of that form, empty where one that is not needed is missing.
+// The files of a data set on this machine: the index of their form in DataSet::forms, and their
+// paths in the order of that form; empty for optional files that are missing.
 struct FoundFiles {
   std::filesystem::path folder;
   std::size_t form = 0;
@@ -74,43 +74,43 @@ struct DataSet {
   std::string about;
   std::string home;
   std::string licence;
-  std::vector<std::string> folders;  // that hold it, below a data folder; the first is ours
-  std::vector<DataForm> forms;       // the first that is there is read
+  std::vector<std::string> folders;  // below a data folder; `mcnb data get` uses the first
+  std::vector<DataForm> forms;       // the first complete one is read
   DataCounts published;
   std::vector<Download> downloads;
-  std::string by_hand;  // why there is no download, and what to do
-  std::function<Ratings(const FoundFiles&, ThreadPool&)> read_ratings;  // of ratings and links
+  std::string by_hand;  // why the program cannot download it, and what to do
+  std::function<Ratings(const FoundFiles&, ThreadPool&)> read_ratings;  // for ratings and links
   std::function<Samples(const FoundFiles&, ThreadPool&)> read_samples;
 };
 
-// All that are known, by name.
+// All known data sets, sorted by name.
 std::span<const DataSet> data_sets();
-// Throws Error (kUsage) listing the known ones.
+// Throws Error (kUsage), listing the known data sets, for an unknown name.
 const DataSet& find_data_set(const std::string& name);
 
-// The file in the folder, under any of its names, plain or compressed; empty where there is none.
-// An empty file, or a folder of that name, is none.
+// The path of a file in the folder, under any of its names, plain or compressed; empty if it does
+// not exist. Empty files, and folders of that name, do not count.
 std::filesystem::path find_file(const std::filesystem::path& folder, const DataFile& file);
 
-// The first form of the data set whose needed files lie in these folders, each in the first that
-// has it. FoundFiles::folder is the last of them.
+// The first form whose required files are all in these folders; each file is taken from the first
+// folder that has it. FoundFiles::folder is the last folder.
 std::optional<FoundFiles> find_files(const DataSet& set,
                                      std::span<const std::filesystem::path> folders);
-// Whether the files that are not needed are there too.
+// Whether the optional files exist too.
 bool is_whole(const FoundFiles& files);
 
-// The first of the folders that has all needed files of a form of the data set.
+// The first folder that has all required files of one form.
 std::optional<FoundFiles> locate(const DataSet& set, std::span<const std::filesystem::path> roots);
-// Throws Error (kInput) that says which files are missing, from which home page they come, and
-// where to put them.
+// Like locate, but throws Error (kInput) if files are missing: it names them, their home page, and
+// the folder to put them in.
 FoundFiles require_files(const DataSet& set, std::span<const std::filesystem::path> roots);
 
-// What was read, counted as the published numbers are.
+// Counts what was read in the same way as the published numbers.
 DataCounts count(const Ratings& ratings, DataKind kind);
 DataCounts count(const Samples& samples);
 
-// The needed files, for people: "ratings.csv or ratings.dat or u.data", or "a; b, or: c" where
-// there are several, or several forms.
+// The required files as text: "ratings.csv or ratings.dat or u.data"; "a; b, or: c" for several
+// files and forms.
 std::string expected_text(const DataSet& set);
 
 }  // namespace mcnb

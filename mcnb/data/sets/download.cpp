@@ -6,13 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/output_file.h"
+#include "mcnb/base/files.h"
 #include "mcnb/data/sets/unpack.h"
 
 namespace mcnb {
@@ -21,16 +23,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long kSecondsToConnect = 20;
-constexpr long kSlowest = 100;  // bytes a second, below which for a minute we give up
+constexpr long kSlowest = 100;  // bytes per second; slower for a minute is an error
 constexpr long kSecondsOfSlowness = 60;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 using Report = std::function<bool(const DownloadProgress&)>;
 
-// The way out when a program cannot do it.
+// Says how to get the files without this program.
 std::string by_hand(const DataSet& set, const fs::path& folder) {
-  return fmt::format("by hand: from {} fetch {}, and put it into {}", set.home, expected_text(set),
-                     folder.string());
+  return fmt::format("by hand: download {1} from {0} and put it into {2}", set.home,
+                     expected_text(set), folder.string());
 }
 
 bool is_there(const fs::path& path) {
@@ -38,14 +40,33 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Where it cannot be removed, what comes next to its path says so.
+// Opens a file as fopen does. Throws Error (kSystem).
+File open_file(const fs::path& path, const char* mode) {
+  File file(std::fopen(path.c_str(), mode), std::fclose);
+  if (file == nullptr) {
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  }
+  return file;
+}
+
+// Throws Error (kSystem) unless everything could be written; the file is closed in any case.
+void close_file(File file, const fs::path& path) {
+  const bool was_fine = std::ferror(file.get()) == 0;
+  if (std::fclose(file.release()) != 0 || !was_fine) {
+    throw Error(ErrorKind::kSystem,
+                fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+  }
+}
+
+// Ignores errors: if the file stays, the next use of its path reports the problem.
 void remove_file(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
 }
 
-// The folder "incoming" below that of a data set. At the end, folders that were made for nothing go
-// again, and parts that nothing came for.
+// The folder "incoming" below that of a data set. The destructor removes empty folders that were
+// made here, and empty parts.
 class Incoming {
  public:
   explicit Incoming(const fs::path& folder) : path_(folder / "incoming") {
@@ -55,7 +76,7 @@ class Incoming {
       made_.push_back(missing);
     }
     if (made_.empty()) {
-      made_ = {path_, folder};  // by an earlier try
+      made_ = {path_, folder};  // made by an earlier try
     }
     fs::create_directories(path_, error);
     if (error) {
@@ -79,7 +100,7 @@ class Incoming {
 
   const fs::path& path() const { return path_; }
 
-  // Where what comes from an url lies until it is whole.
+  // The path of a URL's data until it is complete.
   fs::path part_of(const std::string& url) {
     parts_.push_back(path_ / (fs::path(url).filename().string() + ".part"));
     return parts_.back();
@@ -94,7 +115,7 @@ class Incoming {
   }
 
   fs::path path_;
-  std::vector<fs::path> made_;  // the deepest first
+  std::vector<fs::path> made_;  // innermost first
   std::vector<fs::path> parts_;
 };
 
@@ -117,23 +138,23 @@ int tell_progress(void* context, curl_off_t total, curl_off_t now, curl_off_t, c
 enum class Fetched {
   kWhole,
   kStopped,
-  kNotFromHere,  // the server does not go on from where the part ends
+  kNotFromHere,  // the server cannot continue after the part
 };
 
-// Servers without byte ranges send all again, and those with them refuse to go on behind the end
-// (which curl takes for success).
-bool goes_not_on(CURLcode code, long status) {
+// True if the server cannot continue a download: it has no byte ranges, or the part is already
+// complete (which curl takes for success).
+bool cannot_continue(CURLcode code, long status) {
   constexpr long kRangeNotSatisfiable = 416;
   return code == CURLE_RANGE_ERROR || code == CURLE_BAD_DOWNLOAD_RESUME ||
          status == kRangeNotSatisfiable;
 }
 
-// Appends what is missing of the url to the part.
+// Appends the missing bytes of the URL to the part.
 Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& part,
                    const fs::path& folder, const Report& report) {
   std::error_code error;
   const std::uintmax_t already = is_there(part) ? fs::file_size(part, error) : 0;
-  File file(open_file(part, "ab"), std::fclose);
+  File file = open_file(part, "ab");
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   if (curl == nullptr) {
     throw Error(ErrorKind::kSystem, "the download library does not start");
@@ -159,7 +180,7 @@ Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& p
   if (transfer.stopped) {
     return Fetched::kStopped;
   }
-  if (already > 0 && goes_not_on(code, status)) {
+  if (already > 0 && cannot_continue(code, status)) {
     return Fetched::kNotFromHere;
   }
   if (code != CURLE_OK) {
@@ -167,11 +188,11 @@ Fetched fetch_rest(const DataSet& set, const std::string& url, const fs::path& p
     throw Error(ErrorKind::kSystem, fmt::format("data set {}: cannot download {}: {}\n{}", set.name,
                                                 url, why, by_hand(set, folder)));
   }
-  close_file(file.release(), part);
+  close_file(std::move(file), part);
   return Fetched::kWhole;
 }
 
-// The same, from the beginning where the server does not go on. Returns false where it was stopped.
+// Downloads a URL; starts again if the server cannot continue. Returns false if it was stopped.
 bool fetch(const DataSet& set, const std::string& url, const fs::path& part, const fs::path& folder,
            const Report& report) {
   Fetched fetched = fetch_rest(set, url, part, folder, report);
@@ -186,8 +207,8 @@ bool is_right(const fs::path& path, const std::string& checksum) {
   return checksum.empty() || file_checksum(path, checksum) == checksum;
 }
 
-// Whether the data set's folder has the file that a download calls by this name, be it under
-// another of its names.
+// Whether the data set's folder has the file that a download calls by this name, under any of its
+// names.
 bool is_here(const DataSet& set, const std::string& name, const fs::path& folder) {
   const std::string plain = name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
   for (const DataForm& form : set.forms) {
@@ -204,7 +225,7 @@ std::vector<ArchiveMember> files_of(const Download& one) {
   return one.file.empty() ? one.members : std::vector<ArchiveMember>{{one.file, one.checksum}};
 }
 
-// What a download is still to bring.
+// The files that a download still has to bring.
 std::vector<ArchiveMember> missing(const DataSet& set, const Download& one, const fs::path& folder,
                                    const fs::path& incoming) {
   std::vector<ArchiveMember> files = files_of(one);
@@ -216,7 +237,7 @@ std::vector<ArchiveMember> missing(const DataSet& set, const Download& one, cons
   return files;
 }
 
-// The files that have come and wait for their places.
+// The files in "incoming" that are complete.
 std::vector<fs::path> waiting(const DataSet& set, const fs::path& incoming) {
   std::vector<fs::path> paths;
   for (const Download& one : set.downloads) {
@@ -231,12 +252,12 @@ std::vector<fs::path> waiting(const DataSet& set, const fs::path& incoming) {
 
 void expect_checksum(const fs::path& path, const std::string& what, const std::string& checksum) {
   if (!is_right(path, checksum)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: expected {}, what came has {}", what, checksum,
-                                               file_checksum(path, checksum)));
+    throw Error(ErrorKind::kInput, fmt::format("{}: expected {}, the download has {}", what,
+                                               checksum, file_checksum(path, checksum)));
   }
 }
 
-// Makes the files of what was fetched. Throws Error (kInput) where it is not what was expected.
+// Checks and unpacks a download. Throws Error (kInput) if it is not what was expected.
 void take_files(const Download& one, const std::vector<ArchiveMember>& files, const fs::path& part,
                 const fs::path& incoming) {
   expect_checksum(part, one.url, one.checksum);
@@ -255,14 +276,14 @@ void take_files(const Download& one, const std::vector<ArchiveMember>& files, co
   remove_file(part);
 }
 
-// Reads the data set as it will be: a page that asks to sign in is no data, whatever its status.
+// Reads the new data set once: a download may be a sign-in page even if its HTTP status is 200.
 void expect_readable(const DataSet& set, const fs::path& folder, const fs::path& incoming,
                      ThreadPool& threads) {
   const std::array<fs::path, 2> folders = {incoming, folder};
   const std::optional<FoundFiles> found = find_files(set, folders);
   if (!found) {
     throw Error(ErrorKind::kInput,
-                fmt::format("expected {}; not all of them came", expected_text(set)));
+                fmt::format("expected {}; some are missing from the download", expected_text(set)));
   }
   if (set.kind == DataKind::kSamples) {
     static_cast<void>(set.read_samples(*found, threads));
@@ -271,7 +292,7 @@ void expect_readable(const DataSet& set, const fs::path& folder, const fs::path&
   }
 }
 
-// Runs a step; where what came turns out wrong, throws these files away and says so.
+// Runs a step. If it finds wrong data, deletes these files and says so in the error.
 template <class Step>
 void discard_if_wrong(const DataSet& set, const fs::path& folder,
                       const std::vector<fs::path>& files, Step&& step) {
@@ -285,7 +306,7 @@ void discard_if_wrong(const DataSet& set, const fs::path& folder,
       remove_file(file);
     }
     throw Error(ErrorKind::kInput,
-                fmt::format("data set {}: {}; what was fetched is thrown away\n{}", set.name,
+                fmt::format("data set {}: {}; the downloaded files were deleted\n{}", set.name,
                             error.what(), by_hand(set, folder)));
   }
 }
@@ -300,7 +321,7 @@ std::string file_checksum(const fs::path& path, const std::string& like) {
   if (digest == nullptr || EVP_DigestInit_ex(context.get(), digest, nullptr) != 1) {
     throw Error(ErrorKind::kSystem, fmt::format("checksum: expected sha256 or md5, got {}", kind));
   }
-  const File file(open_file(path, "rb"), std::fclose);
+  const File file = open_file(path, "rb");
   std::vector<char> block(1 << 20);
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
     EVP_DigestUpdate(context.get(), block.data(), count);
@@ -320,7 +341,7 @@ std::string file_checksum(const fs::path& path, const std::string& like) {
 
 void require_downloads(const DataSet& set, const fs::path& folder) {
   if (set.downloads.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("data set {}: a program cannot fetch it: {}\n{}",
+    throw Error(ErrorKind::kUsage, fmt::format("data set {}: a program cannot download it: {}\n{}",
                                                set.name, set.by_hand, by_hand(set, folder)));
   }
 }

@@ -9,29 +9,29 @@
 
 namespace mcnb {
 
-// How far one file has come. `total` is 0 where the server does not say.
+// Progress of one file. `total` is 0 if the server does not tell it.
 struct DownloadProgress {
   std::string url;
   std::uint64_t bytes = 0;
   std::uint64_t total = 0;
 };
 
-// Fetches what is missing of a data set into a folder, which is made where it is missing. What
-// comes lies in a folder "incoming" below it until checksums are right and the data set has been
-// read once, with the files that were there before; only then do files take their places, and none
-// that is there is replaced. What was fetched before an interruption is kept, and gone on from;
-// what turns out wrong is thrown away. `report` is told of progress and returns false to stop.
+// Downloads the missing files of a data set into a folder, which is made if it does not exist. New
+// files stay in its subfolder "incoming" until checksums are right and the whole data set has been
+// read once; then they are moved into the folder. Existing files are never replaced. An interrupted
+// download continues where it ended; wrong files are deleted. `report` is called with the progress
+// and returns false to stop.
 //
-// Throws Error: kUsage for data sets that cannot be fetched by a program, kSystem where the net or
-// the disk fails, kInput where what came is not what was expected. Each says what to do by hand.
-// Returns false where `report` stopped it.
+// Throws Error: kUsage for data sets that a program cannot download, kSystem if the network or the
+// disk fails, kInput if the files are not as expected. Every message says what to do by hand.
+// Returns false if `report` stopped it.
 bool download(const DataSet& set, const std::filesystem::path& folder, ThreadPool& threads,
               const std::function<bool(const DownloadProgress&)>& report);
 
-// Throws Error (kUsage), with the way by hand, for data sets that a program cannot fetch.
+// Throws Error (kUsage), which says what to do by hand, if a program cannot download the data set.
 void require_downloads(const DataSet& set, const std::filesystem::path& folder);
 
-// "sha256:..." or "md5:..." of a file, after the pattern of `like`. Throws Error (kSystem).
+// "sha256:..." or "md5:..." of a file, of the same kind as `like`. Throws Error (kSystem).
 std::string file_checksum(const std::filesystem::path& path, const std::string& like);
 
 }  // namespace mcnb

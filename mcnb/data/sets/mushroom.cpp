@@ -6,6 +6,7 @@
 #include "mcnb/data/formats/column_growth.h"
 #include "mcnb/data/formats/samples_readers.h"
 #include "mcnb/data/formats/text_reader.h"
+#include "mcnb/data/sets/data_set_entries.h"
 
 namespace mcnb {
 namespace {
@@ -49,13 +50,13 @@ constexpr std::size_t dimension() {
 }
 static_assert(dimension() == 126);
 
-// The place of a field among the letters it may be.
-std::size_t place_among(std::string_view letters, std::string_view name, std::string_view field) {
-  const std::size_t place = field.size() == 1 ? letters.find(field[0]) : std::string_view::npos;
-  if (place == std::string_view::npos) {
+// The index of a field among its possible letters.
+std::size_t index_among(std::string_view letters, std::string_view name, std::string_view field) {
+  const std::size_t index = field.size() == 1 ? letters.find(field[0]) : std::string_view::npos;
+  if (index == std::string_view::npos) {
     refuse_field(name, fmt::format("one of {}", fmt::join(letters, ", ")), field);
   }
-  return place;
+  return index;
 }
 
 struct MushroomPart : TextPart {
@@ -69,12 +70,12 @@ struct MushroomPart : TextPart {
       refuse_column_count(fields.size(), count);
     }
     labels.push_back(
-        static_cast<std::uint16_t>(place_among(kClasses, "class", trimmed(fields[0]))));
+        static_cast<std::uint16_t>(index_among(kClasses, "class", trimmed(fields[0]))));
     std::size_t start = values.size();
     values.resize(start + dimension());
     for (std::size_t i = 0; i < kAttributes.size(); ++i) {
       const Attribute& attribute = kAttributes[i];
-      values[start + place_among(attribute.values, attribute.name, trimmed(fields[i + 1]))] = 1.0F;
+      values[start + index_among(attribute.values, attribute.name, trimmed(fields[i + 1]))] = 1.0F;
       start += attribute.values.size();
     }
   }
@@ -108,6 +109,26 @@ Samples read_mushroom(const Input& input, ThreadPool& threads) {
   samples.report = std::move(text.report());
   samples.report.rows = samples.size();
   return samples;
+}
+
+DataSet mushroom_data_set() {
+  return {.name = "mushroom",
+          .kind = DataKind::kSamples,
+          .about = "mushrooms by 22 properties, edible or poisonous",
+          .home = "https://archive.ics.uci.edu/dataset/73/mushroom",
+          .licence = "CC BY 4.0",
+          .folders = {"mushroom"},
+          .forms = {{{{"agaricus-lepiota.data"}}}},
+          .published = {.rows = 8'124, .classes = 2},
+          .downloads = {{"https://archive.ics.uci.edu/static/public/73/mushroom.zip",
+                         "",
+                         {{"agaricus-lepiota.data",
+                           "sha256:e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe"
+                           "13ac360e"}},
+                         ""}},
+          .read_samples = [](const FoundFiles& files, ThreadPool& threads) {
+            return read_mushroom(open_file(files, 0), threads);
+          }};
 }
 
 }  // namespace mcnb

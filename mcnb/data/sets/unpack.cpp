@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/output_file.h"
+#include "mcnb/base/files.h"
 
 namespace mcnb {
 namespace {
@@ -40,7 +40,7 @@ OpenArchive new_archive() {
 
 bool is_fine(int result) { return result == ARCHIVE_OK || result == ARCHIVE_WARN; }
 
-// The bytes of a member, as an archive within the archive reads them.
+// Feeds the bytes of a member to an inner archive reader.
 struct Member {
   archive* outer;
   std::array<char, kBlock> block;
@@ -59,7 +59,7 @@ struct Member {
   }
 };
 
-void copy_data(const fs::path& path, archive* reader, OutputFile& file) {
+void copy_data(const fs::path& path, archive* reader, FileWriter& file) {
   std::array<char, kBlock> block;
   for (;;) {
     const la_ssize_t count = archive_read_data(reader, block.data(), block.size());
@@ -73,7 +73,7 @@ void copy_data(const fs::path& path, archive* reader, OutputFile& file) {
   }
 }
 
-void copy_decompressed(const fs::path& path, archive* reader, OutputFile& file) {
+void copy_decompressed(const fs::path& path, archive* reader, FileWriter& file) {
   const OpenArchive inner = new_archive();
   archive_read_support_filter_compress(inner.get());
   archive_read_support_format_raw(inner.get());
@@ -90,7 +90,7 @@ void copy_decompressed(const fs::path& path, archive* reader, OutputFile& file) 
 
 void unpack(const fs::path& path, const std::vector<std::string>& members, const fs::path& folder) {
   const OpenArchive reader = new_archive();
-  // No more than data sets come in: for some kinds the library would call other programs.
+  // Only the kinds that data sets use: for some others the library would start other programs.
   archive_read_support_filter_gzip(reader.get());
   archive_read_support_filter_bzip2(reader.get());
   archive_read_support_filter_xz(reader.get());
@@ -110,7 +110,7 @@ void unpack(const fs::path& path, const std::vector<std::string>& members, const
     if (!is_fine(result)) {
       refuse_archive(path, reader.get());
     }
-    // A path that the present locale cannot spell has no name here, and is passed over.
+    // A path that the current locale cannot represent has no name here, and is skipped.
     const char* const where = archive_entry_pathname(entry);
     if (where == nullptr || archive_entry_filetype(entry) != AE_IFREG) {
       continue;
@@ -121,7 +121,7 @@ void unpack(const fs::path& path, const std::vector<std::string>& members, const
     if (found == left.end()) {
       continue;
     }
-    OutputFile file(folder / *found);
+    FileWriter file(folder / *found);
     if (name == *found) {
       copy_data(path, reader.get(), file);
     } else {

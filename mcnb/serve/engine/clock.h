@@ -6,19 +6,22 @@
 
 namespace mcnb {
 
-// The time that events carry, in milliseconds since 1970. Never goes back.
+// Where the engine gets the time from. Safe from many threads.
 class Clock {
  public:
   virtual ~Clock() = default;
+  // The time that events carry, in milliseconds since 1970. Never goes back.
   virtual std::int64_t now() = 0;
-  // What the system's clock says, right or wrong; it may jump.
+  // The system's clock, in milliseconds since 1970. It may be wrong, and it may jump.
   virtual std::int64_t system_now() = 0;
-  // From now on no earlier than `time`: what the log says has already been.
+  // Makes sure that `now` never returns less than `time`, the time of an event in the log.
   virtual void not_before(std::int64_t time) = 0;
+  // Seconds since some fixed moment. They pass evenly, for intervals.
+  virtual double uptime() = 0;
 };
 
-// Follows the system's clock at the start and counts evenly from there: a clock that somebody sets
-// while the service runs ends no waiting time.
+// Starts with the system's clock and counts evenly from there: if somebody sets the system's clock
+// while the service runs, no waiting time ends early.
 class SteadyClock : public Clock {
  public:
   std::int64_t now() override {
@@ -37,11 +40,14 @@ class SteadyClock : public Clock {
     const std::lock_guard lock(mutex_);
     start_ += late > 0 ? late : 0;
   }
+  double uptime() override {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
 
  private:
   std::mutex mutex_;
   std::int64_t start_ = SteadyClock::system_now();
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace mcnb

@@ -1,36 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/serve/engine/service_error.h"
 #include "mcnb/serve/model/model.h"
-#include "mcnb/serve/store/log_store.h"
-#include "mcnb/serve/store/snapshot_files.h"
+#include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
 
-// What goes to disk in one transaction.
-struct Batch {
-  using ModelChange = std::variant<StoredModel, std::uint32_t>;  // made, or deleted: its id
-  std::vector<LogRow> rows;
-  std::vector<ModelChange> models;  // in the order of the requests: a name may be used again
-  std::vector<LogStore::Erasure> erasures;
-
-  bool empty() const { return rows.empty() && models.empty() && erasures.empty(); }
-};
-// On disk when it returns; nothing of it when it throws.
-void write_batch(LogStore& store, const Batch& batch);
-
-// What people and other threads may know about a model.
+// What people and other threads are told about a model.
 struct ModelReport {
   std::uint32_t id = 0;
   std::string name;
@@ -41,131 +26,139 @@ struct ModelReport {
   std::size_t learners = 0;
   std::size_t memory_bytes = 0;
   std::uint64_t version = 0;
-  std::uint64_t last_place = 0;
-  std::uint64_t snapshot_place = 0;
+  std::uint64_t last_position = 0;      // of its latest event
+  std::uint64_t snapshot_position = 0;  // of its latest snapshot; 0: none
+  std::string last_refusal;             // Model::last_refusal
 };
 
-// A snapshot that waits to be written, after the batch it belongs to.
+// A snapshot that must be written after the batch it belongs to.
 struct SnapshotJob {
   std::uint32_t model = 0;
-  std::uint64_t place = 0;
+  std::uint64_t position = 0;
   std::string bytes;
-  bool alone = false;  // older ones have to go: they know a user who is to be forgotten
+  bool alone = false;  // older ones must go: they know a user who is to be forgotten
 };
+
+// A position in the log of each model, by the model's id.
+using LogPositions = std::map<std::uint32_t, std::uint64_t>;
 
 struct Recovery {
   std::uint64_t rows = 0;  // replayed
   double seconds = 0.0;    // that replaying took
   std::vector<std::string> warnings;
-  // Models that were deleted, but not all of their rows and files.
-  std::vector<std::uint32_t> orphans;
   struct Damaged {
     std::uint32_t model = 0;
-    std::uint64_t place = 0;
+    std::uint64_t position = 0;
   };
   std::vector<Damaged> damaged;  // snapshots that could not be read, and were not needed
 };
 
-// All models of one data folder: turns requests into events, applies them, and collects what has to
-// be written before anybody is answered. For one thread.
+// All models of one storage: turns requests into events, applies them, and collects what must be
+// committed before anybody is answered. Reads the storage, but never changes it. For one thread.
 class ModelHost {
  public:
-  // Borrows the threads.
-  ModelHost(const std::filesystem::path& folder, ThreadPool& threads);
+  // Borrows the storage and the threads.
+  ModelHost(Storage& storage, ThreadPool& threads);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
-  // where neither snapshots nor the log give a model, and changes nothing on disk.
-  // `from_base`: from the oldest snapshot instead, or from birth where the log begins there.
-  Recovery recover(LogStore& store, bool from_base = false);
-  // Hashes of the whole states, by name.
+  // if neither snapshots nor the log give a model.
+  // `from_base`: from the oldest snapshot instead, or from an empty model if the log is complete.
+  Recovery recover(bool from_base = false);
+  // Hashes of the whole states, by the models' names.
   std::map<std::string, std::uint64_t> digests();
 
-  // Throw RequestRefused. What they change is in the batch.
+  // These throw RequestRefused. What they change is in the batch.
   void create(const std::string& name, ModelOptions options);
   void remove(const std::string& name);
   void change(const std::string& name, const OptionValues& settings, std::int64_t time);
   ModelReport report(const std::string& name) const;
   std::vector<ModelReport> reports() const;
   UserReport user(const std::string& model, const std::string& user_id);
-  // Returns what has to be erased after the next of `forgetting_snapshots` was written. Refuses
-  // (503) while a snapshot for others who are forgotten is under way: snapshots are large.
-  LogStore::Erasure forget(const std::string& model, const std::string& user_id, std::int64_t time);
-  // The same for an erasure that was begun before a restart.
-  void resume(const LogStore::Erasure& erasure);
+  // Returns what must be erased after the next of `forgetting_snapshots` was written. Refuses (503)
+  // while a snapshot for other forgotten users is under way: snapshots are large.
+  Erasure forget(const std::string& model, const std::string& user_id, std::int64_t time);
+  // Takes up an erasure that was committed before a restart.
+  void resume(const Erasure& erasure);
   // One for each model that has forgotten somebody since the last call.
   std::vector<SnapshotJob> forgetting_snapshots();
   // Refuses (503) while one of the model is under way.
   SnapshotJob snapshot(const std::string& model);
 
-  // One decision for each request, or why there is none. Events that were decided before are looked
-  // up: the same request gets the same answer.
+  // A decision for each request, or the reason why there is none. A request for an event that was
+  // decided before gets the decision from the log, if it asks for the same.
   struct Decided {
     std::optional<Decision> decision;
     std::optional<ServiceError> error;
   };
   std::vector<Decided> decide(const std::string& model,
-                              const std::vector<const RankRequest*>& requests, std::int64_t time,
-                              LogStore& store);
+                              const std::vector<const RankRequest*>& requests, std::int64_t time);
   RewardOutcome reward(const std::string& model, const Reward& reward);
-  // False where there was nothing to activate any more.
+  // Returns false if the event has ended, so that there is nothing to activate.
   bool activate(const std::string& model, const Activation& activation);
-  Decision look_up(const std::string& model, const std::string& event_id, LogStore& store,
-                   bool* waiting = nullptr);
+  struct FoundDecision {
+    Decision decision;
+    bool waiting = false;  // for rewards
+  };
+  FoundDecision look_up(const std::string& model, const std::string& event_id);
 
-  // Ends waiting times, of at most `limit` events of each model. True where more are due.
+  // Ends waiting times, of at most `limit` events of each model. Returns true if more are due.
   bool expire(std::int64_t time, std::size_t limit);
   // Learns what was put off.
   void learn();
 
-  // Snapshots that are due: a restart would replay all models for longer than `seconds`. Of those
-  // models that would take the longest, until the rest is half of it.
+  // If a restart would replay for longer than `seconds`: snapshots of the models that would take
+  // the longest, until the rest takes half of that time.
   std::vector<SnapshotJob> due_snapshots(double seconds);
-  // Of every model that has not two at or after `place`. One that has nothing new since its latest
-  // gets an event without effect, so that there can be a second.
-  std::vector<SnapshotJob> snapshots_from(std::uint64_t place, std::int64_t time);
-  // Of every model that has changed since its latest.
+  // Snapshots of those models that have not two at or after the given position. A model without new
+  // events since its latest snapshot gets an event without effect, so that there can be a second.
+  std::vector<SnapshotJob> snapshots_from(const LogPositions& wanted, std::int64_t time);
+  // Snapshots of every model that has changed since its latest.
   std::vector<SnapshotJob> last_snapshots();
-  void snapshot_written(std::uint32_t model, std::uint64_t place, bool alone);
+  void snapshot_written(std::uint32_t model, std::uint64_t position, bool alone);
   void snapshot_failed(std::uint32_t model);
-  // Every model can be made from snapshots at or after this place, even if its latest is damaged.
-  std::uint64_t erasable_until() const;
+  // For every model: the position up to which no restart needs its rows, even if its latest
+  // snapshot is damaged; 0: it needs all of them.
+  LogPositions erasable() const;
 
   Batch take_batch() { return std::exchange(batch_, {}); }
-  // True once an event could not be applied: the models may know half of it, and have to be made
-  // anew by `recover`; the batch must not be written.
+  // True once an event could not be applied: a model may know half of it. The batch must not be
+  // committed, and `recover` must make the models anew.
   bool broken() const { return broken_; }
+  // The time of the latest event of all models.
   std::int64_t last_time() const;
-  std::uint64_t last_place() const { return last_place_; }
 
  private:
   struct Hosted {
     std::uint32_t id = 0;
     std::string name;
     std::unique_ptr<Model> model;
-    std::uint64_t born = 0;
-    bool whole = true;
-    std::vector<std::uint64_t> snapshots;  // places, the latest first
+    bool complete = true;                  // the log has all of its events
+    std::uint64_t last_position = 0;       // of its latest event, committed or not
+    std::vector<std::uint64_t> snapshots;  // positions, the latest first
     bool snapshot_under_way = false;
-    bool forgets = false;               // somebody since its last snapshot
-    bool forgetting_under_way = false;  // the snapshot after that
+    bool forgets = false;               // a user was forgotten since its last snapshot
+    bool forgetting_under_way = false;  // the snapshot without that user is being written
     std::uint64_t rows_since_snapshot = 0;
-    double seconds_since_snapshot = 0.0;  // that replaying would take
+    double seconds_since_snapshot = 0.0;  // that replaying these rows would take
   };
 
   Hosted& find(const std::string& name);
-  void load(Hosted& hosted, std::uint64_t base, std::uint64_t last, Recovery& recovery);
+  void host(const StoredModel& stored, bool from_base, Recovery& recovery);
+  void load(Hosted& hosted, Recovery& recovery);
+  void replay(Hosted& hosted, Recovery& recovery);
   std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0);
   SnapshotJob make_snapshot(Hosted& hosted);
   ModelReport report_of(const Hosted& hosted) const;
-  Decided repeat(Hosted& hosted, const RankRequest& request, LogStore& store);
+  Decided repeat(Hosted& hosted, const RankRequest& request);
+  std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
+  std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request);
+  std::vector<Decided> decide_fresh(Hosted& hosted, const std::vector<const RankRequest*>& requests,
+                                    std::int64_t time);
 
-  std::filesystem::path folder_;
+  Storage& storage_;
   ThreadPool& threads_;
-  Snapshots snapshots_;
   std::map<std::string, Hosted> models_;
-  std::uint32_t last_model_id_ = 0;
-  std::uint64_t last_place_ = 0;
-  std::uint64_t folder_id_ = 0;
+  std::uint64_t store_id_ = 0;
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning
   Batch batch_;
   bool broken_ = false;

@@ -1,25 +1,64 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 
 namespace mcnb {
 
-// A request that cannot be answered as asked, in the words of the API.
-struct ServiceError {
-  int status = 500;     // of HTTP
-  std::string code;     // for programs: "unknown_model"
-  std::string message;  // for people
-  std::string field;    // of the request; may be empty
-  int retry_after = 0;  // seconds; 0: says nothing
+// Every reason why the service does not do what a request asks. Adding one means adding its row to
+// the table in service_error.cpp and its name to the error table of docs/HTTP_API.md.
+enum class ErrorCode : std::uint8_t {
+  kBadJson,
+  kTooDeep,
+  kBadField,
+  kUnknownField,
+  kBadOption,
+  kBadName,
+  kBadPath,
+  kNoKey,
+  kUnknownKey,
+  kNotAllowed,
+  kUnknownPath,
+  kUnknownModel,
+  kUnknownEvent,
+  kUnknownUser,
+  kBadMethod,
+  kEventExists,
+  kModelExists,
+  kModelChanged,
+  kTooManyModels,
+  kBackupExists,
+  kTooLarge,
+  kModelDiverged,
+  kInternal,
+  kBatchDiscarded,
+  kOverloaded,
+  kStorageFailed,
+  kInProgress,
 };
 
-// The caller may ask again soon.
-inline ServiceError in_progress(const char* message, const char* field = "") {
-  return {503, "in_progress", message, field, 1};
-}
+// How the API shows an error code.
+struct ErrorCodeRow {
+  ErrorCode code;
+  const char* name;     // "code" in the JSON of the response
+  int status;           // HTTP status
+  int retry_after = 0;  // seconds, for the header Retry-After; 0 means that the header is absent
+};
+std::span<const ErrorCodeRow> error_codes();
+const ErrorCodeRow& row_of(ErrorCode code);
 
-// Thrown where a request is found wanting, caught where it is answered.
+// Why a request was refused or failed.
+struct ServiceError {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;  // for people
+  std::string field;    // the field of the request that is wrong; may be empty
+
+  int status() const { return row_of(code).status; }
+};
+
+// Thrown where a request turns out to be wrong; caught by the engine and by the HTTP API.
 class RequestRefused : public std::runtime_error {
  public:
   explicit RequestRefused(ServiceError error)
@@ -30,9 +69,9 @@ class RequestRefused : public std::runtime_error {
   ServiceError error_;
 };
 
-[[noreturn]] inline void refuse_request(int status, std::string code, std::string message,
+[[noreturn]] inline void refuse_request(ErrorCode code, std::string message,
                                         std::string field = "") {
-  throw RequestRefused({status, std::move(code), std::move(message), std::move(field), 0});
+  throw RequestRefused({code, std::move(message), std::move(field)});
 }
 
 }  // namespace mcnb

@@ -1,13 +1,14 @@
-// When the models of a data folder need snapshots, and what can be erased after them.
+// When models need snapshots, and which rows can be erased after them.
 
 #include <algorithm>
 
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/model/model_state.h"
 
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kFewRows = 1000;  // that snapshots are not worth
+constexpr std::uint64_t kFewRows = 1000;  // are replayed too fast to be worth a snapshot
 
 }  // namespace
 
@@ -27,14 +28,13 @@ std::vector<SnapshotJob> ModelHost::forgetting_snapshots() {
 SnapshotJob ModelHost::snapshot(const std::string& model) {
   Hosted& hosted = find(model);
   if (hosted.snapshot_under_way) {
-    throw RequestRefused(in_progress("a snapshot of the model is being written"));
+    refuse_request(ErrorCode::kInProgress, "a snapshot of the model is being written");
   }
   return make_snapshot(hosted);
 }
 
 SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
-  SnapshotJob job{hosted.id, last_place_,
-                  Snapshots::file_of(*hosted.model, hosted.name, folder_id_), false};
+  SnapshotJob job{hosted.id, hosted.last_position, snapshot_bytes(*hosted.model, store_id_), false};
   hosted.snapshot_under_way = true;
   hosted.rows_since_snapshot = 0;
   hosted.seconds_since_snapshot = 0.0;
@@ -64,12 +64,14 @@ std::vector<SnapshotJob> ModelHost::due_snapshots(double seconds) {
   return jobs;
 }
 
-std::vector<SnapshotJob> ModelHost::snapshots_from(std::uint64_t place, std::int64_t time) {
+std::vector<SnapshotJob> ModelHost::snapshots_from(const LogPositions& wanted, std::int64_t time) {
   std::vector<SnapshotJob> jobs;
   for (auto& [name, hosted] : models_) {
-    const bool behind = hosted.snapshots.size() < 2 || hosted.snapshots.back() < place;
+    const auto found = wanted.find(hosted.id);
+    const bool behind = found != wanted.end() &&
+                        (hosted.snapshots.size() < 2 || hosted.snapshots.back() < found->second);
     if (behind && !hosted.snapshot_under_way) {
-      if (!hosted.snapshots.empty() && hosted.snapshots.front() >= last_place_) {
+      if (!hosted.snapshots.empty() && hosted.snapshots.front() >= hosted.last_position) {
         log(hosted, Expiry{time, 0}, time);
       }
       jobs.push_back(make_snapshot(hosted));
@@ -81,21 +83,21 @@ std::vector<SnapshotJob> ModelHost::snapshots_from(std::uint64_t place, std::int
 std::vector<SnapshotJob> ModelHost::last_snapshots() {
   std::vector<SnapshotJob> jobs;
   for (auto& [name, hosted] : models_) {
-    if (hosted.model->last_place() > (hosted.snapshots.empty() ? 0 : hosted.snapshots.front())) {
+    if (hosted.model->last_position() > (hosted.snapshots.empty() ? 0 : hosted.snapshots.front())) {
       jobs.push_back(make_snapshot(hosted));
     }
   }
   return jobs;
 }
 
-void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t place, bool alone) {
+void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t position, bool alone) {
   for (auto& [name, hosted] : models_) {
     if (hosted.id == model) {
       hosted.snapshot_under_way = false;
       hosted.forgetting_under_way = hosted.forgetting_under_way && !alone;
-      std::erase_if(hosted.snapshots, [&](std::uint64_t old) { return alone && old < place; });
-      if (std::ranges::count(hosted.snapshots, place) == 0) {
-        hosted.snapshots.push_back(place);
+      std::erase_if(hosted.snapshots, [&](std::uint64_t old) { return alone && old < position; });
+      if (std::ranges::count(hosted.snapshots, position) == 0) {
+        hosted.snapshots.push_back(position);
         std::ranges::sort(hosted.snapshots, std::greater<>());
       }
       if (hosted.snapshots.size() > 2) {
@@ -114,12 +116,12 @@ void ModelHost::snapshot_failed(std::uint32_t model) {
   }
 }
 
-std::uint64_t ModelHost::erasable_until() const {
-  std::uint64_t place = last_place_;
+LogPositions ModelHost::erasable() const {
+  LogPositions positions;
   for (const auto& [name, hosted] : models_) {
-    place = std::min(place, hosted.snapshots.size() < 2 ? 0 : hosted.snapshots.back());
+    positions[hosted.id] = hosted.snapshots.size() < 2 ? 0 : hosted.snapshots.back();
   }
-  return place;
+  return positions;
 }
 
 }  // namespace mcnb

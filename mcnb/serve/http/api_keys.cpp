@@ -7,7 +7,7 @@
 #include <array>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/http/protocol.h"
+#include "mcnb/serve/http/identifiers.h"
 
 namespace mcnb {
 namespace {
@@ -40,7 +40,7 @@ std::string sha256_hex(std::string_view text) {
   return hex;
 }
 
-std::string new_api_key() { return new_event_id() + new_event_id(); }
+std::string new_api_key() { return random_id() + random_id(); }
 
 Role parse_role(const std::string& text) {
   if (text == "decide") {

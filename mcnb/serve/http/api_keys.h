@@ -7,12 +7,12 @@
 
 namespace mcnb {
 
-// What a request needs the right to.
+// What the key of a request must allow.
 enum class Right : std::uint8_t {
-  kNone,    // anybody may: is it alive
+  kNone,    // no key is needed
   kDecide,  // rank, reward, activate
-  kRead,    // look at models, events, users, figures
-  kAdmin,   // make, change and delete models, forget users
+  kRead,    // show models, events, users and metrics
+  kAdmin,   // create, change and delete models, forget users, back up
 };
 
 enum class Role : std::uint8_t { kDecide, kRead, kAdmin };
@@ -20,27 +20,27 @@ enum class Role : std::uint8_t { kDecide, kRead, kAdmin };
 struct ApiKey {
   std::string name;
   Role role = Role::kDecide;
-  std::string sha256;  // of the key, 64 hexadecimal digits; the key itself is nowhere
+  std::string sha256;  // of the key, 64 hexadecimal digits; the key itself is not stored
 };
 
 std::string sha256_hex(std::string_view text);
 // A new key: 256 random bits.
 std::string new_api_key();
-// Throws Error (kUsage) for a role that there is not.
+// Throws Error (kUsage) for an unknown role.
 Role parse_role(const std::string& text);
 
 enum class Access { kGranted, kNoKey, kUnknownKey, kNotAllowed };
 
-// Who may do what. Without keys everybody may do everything: the service then listens on loopback
-// only.
+// Decides which key may do what. Without keys everybody may do everything; the service then listens
+// on loopback only.
 class ApiKeys {
  public:
   ApiKeys() = default;
-  // Throws Error (kUsage) for hashes that are none.
+  // Throws Error (kUsage) naming the key if a hash is malformed.
   explicit ApiKeys(std::vector<ApiKey> keys);
 
   bool empty() const { return keys_.empty(); }
-  // Takes the same time whichever key it is.
+  // Its time does not depend on which key matches.
   Access check(std::string_view key, Right right) const;
 
  private:

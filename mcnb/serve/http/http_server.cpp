@@ -10,27 +10,22 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <list>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <vector>
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
-#include "mcnb/serve/http/protocol.h"
+#include "mcnb/serve/http/connection_watch.h"
 
 namespace mcnb {
 namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
-using namespace std::chrono_literals;
+using Phase = ConnectionWatch::Phase;
 
-constexpr std::size_t kPoolBytes = 32 * 1024;  // of one connection: headers must fit
+constexpr std::size_t kHeaderBytes = 32 * 1024;  // memory of a connection, which headers must fit
 
 SteadyTime now() { return std::chrono::steady_clock::now(); }
 
@@ -42,7 +37,7 @@ std::string read_whole(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Where to listen.
+// An address to listen on.
 struct Address {
   sockaddr_storage bytes{};
   bool is_ipv6 = false;
@@ -64,37 +59,55 @@ Address resolve(const std::string& host, std::uint16_t port) {
   return address;
 }
 
+// Empty if the request has no such header. Valid while the request is served.
+std::string_view header_of(MHD_Connection* connection, const char* name) {
+  const char* value = ::MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value == nullptr ? "" : value;
+}
+
+// The API key of a request: the header of the retired service wins over ours, a bearer token comes
+// last.
+std::string_view key_of(MHD_Connection* connection) {
+  constexpr std::string_view kBearer = "Bearer ";
+  for (const char* name : {"Ocp-Apim-Subscription-Key", "X-API-Key"}) {
+    if (const std::string_view key = header_of(connection, name); !key.empty()) {
+      return key;
+    }
+  }
+  const std::string_view bearer = header_of(connection, "Authorization");
+  return bearer.starts_with(kBearer) ? bearer.substr(kBearer.size()) : "";
+}
+
+std::uint64_t content_length(MHD_Connection* connection) {
+  const std::string_view length = header_of(connection, "Content-Length");
+  std::uint64_t bytes = 0;
+  std::from_chars(length.data(), length.data() + length.size(), bytes);
+  return bytes;
+}
+
+void add_header(MHD_Response* response, const char* name, const std::string& value) {
+  ::MHD_add_response_header(response, name, value.c_str());
+}
+
 }  // namespace
 
+// The callbacks of libmicrohttpd, which all run on its one thread.
 class HttpServer::Daemon {
  public:
-  Daemon(const HttpOptions& options, Handler handler, Metrics& metrics);
+  Daemon(const HttpOptions& options, Handler handler, RequestMetrics& metrics);
   ~Daemon();
 
   std::uint16_t port() const { return port_; }
-  void close_door() {
-    const MHD_socket socket = ::MHD_quiesce_daemon(daemon_);
-    if (socket != MHD_INVALID_SOCKET) {
-      ::shutdown(socket, SHUT_RDWR);  // nobody gets in; the daemon's thread may still look at it
-      door_ = socket;
-    }
-  }
+  void stop_listening();
 
  private:
-  enum class Phase : std::uint8_t { kIdle, kHeaders, kBody, kAnswering };
-  // A connection, and since when it is in its phase.
-  struct Watched {
-    int socket = -1;
-    Phase phase = Phase::kIdle;
-    SteadyTime since;
-  };
-  // One request on its way.
+  // One request, from its first line to the end of its response.
   struct Exchange {
     HttpRequest request;
     HttpPlan plan;
     bool has_head = false;
     bool started = false;
-    bool refused = false;
+    bool refused = false;  // by `admit`
     bool too_large = false;
     std::atomic<bool> done{false};
     SteadyTime begin = now();
@@ -112,29 +125,29 @@ class HttpServer::Daemon {
   MHD_Result proceed(MHD_Connection* connection, Exchange& exchange, const char* method,
                      const char* upload, std::size_t* upload_size);
   MHD_Result read_head(MHD_Connection* connection, Exchange& exchange, const char* method);
-  MHD_Result send(MHD_Connection* connection, Exchange& exchange, const HttpAnswer& answer);
+  void read_body(Exchange& exchange, const char* upload, std::size_t size) const;
+  void start(MHD_Connection* connection, Exchange& exchange) const;
+  MHD_Result send(MHD_Connection* connection, const Exchange& exchange,
+                  const HttpResponse& response) const;
+  HttpResponse too_large() const;
   void enter(MHD_Connection* connection, Phase phase);
-  void watch();
-  double seconds_allowed(Phase phase) const;
 
   HttpOptions options_;
   Handler handler_;
-  Metrics& metrics_;
+  RequestMetrics& metrics_;
+  ConnectionWatch watch_;
   std::string certificate_;
   std::string private_key_;
   MHD_Daemon* daemon_ = nullptr;
-  MHD_socket door_ = MHD_INVALID_SOCKET;  // that it listened at, once closed
+  MHD_socket closed_socket_ = MHD_INVALID_SOCKET;  // the listening socket after stop_listening
   std::uint16_t port_ = 0;
-
-  std::mutex watch_mutex_;
-  std::condition_variable watch_wake_;
-  std::list<Watched> watched_;
-  bool stopping_ = false;
-  std::thread watcher_;
 };
 
-HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics& metrics)
-    : options_(options), handler_(std::move(handler)), metrics_(metrics) {
+HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, RequestMetrics& metrics)
+    : options_(options),
+      handler_(std::move(handler)),
+      metrics_(metrics),
+      watch_({options.idle_seconds, options.header_seconds, options.body_seconds}) {
   if (options.certificate.empty() != options.private_key.empty()) {
     throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a private key");
   }
@@ -145,7 +158,7 @@ HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics&
   }
   std::vector<MHD_OptionItem> items{
       {MHD_OPTION_CONNECTION_LIMIT, static_cast<std::intptr_t>(options.most_connections), nullptr},
-      {MHD_OPTION_CONNECTION_MEMORY_LIMIT, static_cast<std::intptr_t>(kPoolBytes), nullptr},
+      {MHD_OPTION_CONNECTION_MEMORY_LIMIT, static_cast<std::intptr_t>(kHeaderBytes), nullptr},
       {MHD_OPTION_CONNECTION_TIMEOUT, static_cast<std::intptr_t>(options.idle_seconds) + 1,
        nullptr},
   };
@@ -157,7 +170,6 @@ HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics&
     items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, private_key_.data()});
   }
   items.push_back({MHD_OPTION_END, 0, nullptr});
-  watcher_ = std::thread([this] { watch(); });
   daemon_ = ::MHD_start_daemon(
       flags, options.port, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR,
       reinterpret_cast<const sockaddr*>(&address.bytes), MHD_OPTION_URI_LOG_CALLBACK,
@@ -165,15 +177,8 @@ HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics&
       MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_ARRAY, items.data(),
       MHD_OPTION_END);
   if (daemon_ == nullptr) {
-    const std::string reason = std::strerror(errno);
-    {
-      const std::lock_guard lock(watch_mutex_);
-      stopping_ = true;
-    }
-    watch_wake_.notify_all();
-    watcher_.join();
-    throw Error(ErrorKind::kSystem,
-                fmt::format("cannot listen on {} port {}: {}", options.host, options.port, reason));
+    throw Error(ErrorKind::kSystem, fmt::format("cannot listen on {} port {}: {}", options.host,
+                                                options.port, std::strerror(errno)));
   }
   const MHD_DaemonInfo* info = ::MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
   port_ = info == nullptr ? options.port : info->port;
@@ -181,42 +186,18 @@ HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, Metrics&
 
 HttpServer::Daemon::~Daemon() {
   ::MHD_stop_daemon(daemon_);
-  if (door_ != MHD_INVALID_SOCKET) {
-    ::close(door_);
+  if (closed_socket_ != MHD_INVALID_SOCKET) {
+    ::close(closed_socket_);
   }
-  {
-    const std::lock_guard lock(watch_mutex_);
-    stopping_ = true;
-  }
-  watch_wake_.notify_all();
-  watcher_.join();
 }
 
-double HttpServer::Daemon::seconds_allowed(Phase phase) const {
-  switch (phase) {
-    case Phase::kIdle:
-      return options_.idle_seconds;
-    case Phase::kHeaders:
-      return options_.header_seconds;
-    case Phase::kBody:
-      return options_.body_seconds;
-    case Phase::kAnswering:
-      return options_.idle_seconds;
-  }
-  return 0.0;
-}
-
-// Ends connections that take too long: whoever sends a byte now and then as well.
-void HttpServer::Daemon::watch() {
-  std::unique_lock lock(watch_mutex_);
-  while (!watch_wake_.wait_for(lock, 100ms, [this] { return stopping_; })) {
-    for (Watched& one : watched_) {
-      const double taken = std::chrono::duration<double>(now() - one.since).count();
-      if (one.socket >= 0 && taken > seconds_allowed(one.phase)) {
-        ::shutdown(one.socket, SHUT_RDWR);
-        one.socket = -1;
-      }
-    }
+void HttpServer::Daemon::stop_listening() {
+  const MHD_socket socket = ::MHD_quiesce_daemon(daemon_);
+  if (socket != MHD_INVALID_SOCKET) {
+    // Nobody can connect any more. The socket is closed later: the daemon's thread may still use
+    // it.
+    ::shutdown(socket, SHUT_RDWR);
+    closed_socket_ = socket;
   }
 }
 
@@ -224,102 +205,53 @@ void HttpServer::Daemon::enter(MHD_Connection* connection, Phase phase) {
   const MHD_ConnectionInfo* info =
       ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   if (info != nullptr && info->socket_context != nullptr) {
-    auto* watched = static_cast<std::list<Watched>::iterator*>(info->socket_context);
-    const std::lock_guard lock(watch_mutex_);
-    (*watched)->phase = phase;
-    (*watched)->since = now();
+    watch_.enter(static_cast<ConnectionWatch::Connection*>(info->socket_context), phase);
   }
 }
 
 void HttpServer::Daemon::on_connection(void* self, MHD_Connection* connection, void** state,
                                        MHD_ConnectionNotificationCode code) {
   auto& daemon = *static_cast<Daemon*>(self);
-  const std::lock_guard lock(daemon.watch_mutex_);
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
     const MHD_ConnectionInfo* info =
         ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    daemon.watched_.push_front({info == nullptr ? -1 : info->connect_fd, Phase::kIdle, now()});
-    *state = new std::list<Watched>::iterator(daemon.watched_.begin());
+    *state = daemon.watch_.add(info == nullptr ? -1 : info->connect_fd);
     daemon.metrics_.connections.fetch_add(1);
   } else {
-    auto* watched = static_cast<std::list<Watched>::iterator*>(*state);
-    daemon.watched_.erase(*watched);
-    delete watched;
+    daemon.watch_.remove(static_cast<ConnectionWatch::Connection*>(*state));
     *state = nullptr;
     daemon.metrics_.connections.fetch_sub(1);
   }
 }
 
 void* HttpServer::Daemon::on_first_line(void* self, const char* uri, MHD_Connection* connection) {
-  auto& daemon = *static_cast<Daemon*>(self);
-  daemon.enter(connection, Phase::kHeaders);
-  auto* exchange = new Exchange;
+  static_cast<Daemon*>(self)->enter(connection, Phase::kHeaders);
+  auto* exchange = new Exchange;  // deleted by on_completed
   exchange->request.path = uri;
   return exchange;
 }
 
 void HttpServer::Daemon::on_completed(void* self, MHD_Connection* connection, void** state,
                                       MHD_RequestTerminationCode) {
-  auto& daemon = *static_cast<Daemon*>(self);
   delete static_cast<Exchange*>(*state);
   *state = nullptr;
-  daemon.enter(connection, Phase::kIdle);
+  static_cast<Daemon*>(self)->enter(connection, Phase::kIdle);
 }
 
 MHD_Result HttpServer::Daemon::on_request(void* self, MHD_Connection* connection, const char*,
                                           const char* method, const char*, const char* upload,
                                           std::size_t* upload_size, void** state) {
-  auto& daemon = *static_cast<Daemon*>(self);
   auto& exchange = *static_cast<Exchange*>(*state);
   try {
-    return daemon.proceed(connection, exchange, method, upload, upload_size);
+    return static_cast<Daemon*>(self)->proceed(connection, exchange, method, upload, upload_size);
   } catch (const std::exception& error) {
     log_error("a request failed", {{"detail", error.what()}});
     return MHD_NO;
   }
 }
 
-MHD_Result HttpServer::Daemon::read_head(MHD_Connection* connection, Exchange& exchange,
-                                         const char* method) {
-  exchange.has_head = true;
-  exchange.request.method = method;
-  enter(connection, Phase::kBody);
-  const auto header = [&](const char* name) {
-    const char* value = ::MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-    return std::string_view(value == nullptr ? "" : value);
-  };
-  constexpr std::string_view kBearer = "Bearer ";
-  for (const std::string_view key : {header("X-API-Key"), header("Ocp-Apim-Subscription-Key")}) {
-    if (!key.empty()) {
-      exchange.request.key = key;
-    }
-  }
-  if (const std::string_view bearer = header("Authorization");
-      exchange.request.key.empty() && bearer.starts_with(kBearer)) {
-    exchange.request.key = bearer.substr(kBearer.size());
-  }
-  const std::string_view length = header("Content-Length");
-  std::uint64_t bytes = 0;
-  std::from_chars(length.data(), length.data() + length.size(), bytes);
-  if (bytes > options_.largest_body) {
-    return send(
-        connection, exchange,
-        {413,
-         write_error({413, "too_large",
-                      fmt::format("expected a body of at most {} bytes", options_.largest_body), "",
-                      0})});
-  }
-  if (const std::optional<HttpAnswer> refusal = handler_.admit(exchange.request)) {
-    if (bytes > 0 || !header("Transfer-Encoding").empty()) {
-      return send(connection, exchange, *refusal);  // and the connection ends, unread
-    }
-    exchange.plan.finish = [answer = *refusal] { return answer; };
-    exchange.refused = true;
-  }
-  exchange.request.body.reserve(static_cast<std::size_t>(bytes));
-  return MHD_YES;
-}
-
+// libmicrohttpd calls this after the headers, with each part of the body, after the body, and again
+// when a suspended connection is resumed.
 MHD_Result HttpServer::Daemon::proceed(MHD_Connection* connection, Exchange& exchange,
                                        const char* method, const char* upload,
                                        std::size_t* upload_size) {
@@ -327,40 +259,19 @@ MHD_Result HttpServer::Daemon::proceed(MHD_Connection* connection, Exchange& exc
     return read_head(connection, exchange, method);
   }
   if (*upload_size > 0) {
-    // Of a body without a length: what is too much is thrown away until it ends or time is up.
-    if (exchange.request.body.size() + *upload_size > options_.largest_body) {
-      exchange.too_large = true;
-      exchange.request.body.clear();
-    } else if (!exchange.too_large) {
-      exchange.request.body.append(upload, *upload_size);
-    }
+    read_body(exchange, upload, *upload_size);
     *upload_size = 0;
     return MHD_YES;
   }
   if (exchange.too_large) {
-    return send(
-        connection, exchange,
-        {413,
-         write_error({413, "too_large",
-                      fmt::format("expected a body of at most {} bytes", options_.largest_body), "",
-                      0})});
+    return send(connection, exchange, too_large());
   }
   if (!exchange.started && !exchange.refused) {
     exchange.started = true;
-    enter(connection, Phase::kAnswering);
+    enter(connection, Phase::kResponse);
     exchange.plan = handler_.plan(exchange.request);
     if (exchange.plan.start) {
-      // Suspended before it starts: the end may come before this returns.
-      ::MHD_suspend_connection(connection);
-      Exchange* own = &exchange;
-      const bool begun = exchange.plan.start([own, connection] {
-        own->done = true;
-        ::MHD_resume_connection(connection);
-      });
-      if (!begun) {
-        exchange.done = true;
-        ::MHD_resume_connection(connection);
-      }
+      start(connection, exchange);
       return MHD_YES;
     }
   } else if (exchange.plan.start && !exchange.done) {
@@ -369,37 +280,86 @@ MHD_Result HttpServer::Daemon::proceed(MHD_Connection* connection, Exchange& exc
   return send(connection, exchange, exchange.plan.finish());
 }
 
-MHD_Result HttpServer::Daemon::send(MHD_Connection* connection, Exchange& exchange,
-                                    const HttpAnswer& answer) {
-  MHD_Response* response = ::MHD_create_response_from_buffer(
-      answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
-  if (!answer.body.empty()) {
-    ::MHD_add_response_header(response, "Content-Type", answer.content_type);
+MHD_Result HttpServer::Daemon::read_head(MHD_Connection* connection, Exchange& exchange,
+                                         const char* method) {
+  exchange.has_head = true;
+  exchange.request.method = method;
+  exchange.request.key = key_of(connection);
+  enter(connection, Phase::kBody);
+  const std::uint64_t bytes = content_length(connection);
+  if (bytes > options_.largest_body) {
+    return send(connection, exchange, too_large());
   }
-  if (answer.retry_after > 0) {
-    ::MHD_add_response_header(response, "Retry-After", std::to_string(answer.retry_after).c_str());
+  if (const std::optional<HttpResponse> refusal = handler_.admit(exchange.request)) {
+    if (bytes > 0 || !header_of(connection, "Transfer-Encoding").empty()) {
+      return send(connection, exchange, *refusal);  // the body stays unread: the connection ends
+    }
+    exchange.plan.finish = [response = *refusal] { return response; };
+    exchange.refused = true;
   }
-  if (!answer.allow.empty()) {
-    ::MHD_add_response_header(response, "Allow", answer.allow.c_str());
+  exchange.request.body.reserve(static_cast<std::size_t>(bytes));
+  return MHD_YES;
+}
+
+// A body without Content-Length can turn out to be too large only here. The rest of it is
+// discarded.
+void HttpServer::Daemon::read_body(Exchange& exchange, const char* upload, std::size_t size) const {
+  if (exchange.request.body.size() + size > options_.largest_body) {
+    exchange.too_large = true;
+    exchange.request.body.clear();
+  } else if (!exchange.too_large) {
+    exchange.request.body.append(upload, size);
   }
-  if (answer.status == 401) {
-    ::MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+}
+
+void HttpServer::Daemon::start(MHD_Connection* connection, Exchange& exchange) const {
+  // `done` may be called before `start` returns, so the connection is suspended first.
+  ::MHD_suspend_connection(connection);
+  const auto resume = [&exchange, connection] {
+    exchange.done = true;
+    ::MHD_resume_connection(connection);
+  };
+  if (!exchange.plan.start(resume)) {
+    resume();
+  }
+}
+
+HttpResponse HttpServer::Daemon::too_large() const {
+  return error_response({ErrorCode::kTooLarge, fmt::format("expected a body of at most {} bytes",
+                                                           options_.largest_body)});
+}
+
+MHD_Result HttpServer::Daemon::send(MHD_Connection* connection, const Exchange& exchange,
+                                    const HttpResponse& response) const {
+  MHD_Response* const sent = ::MHD_create_response_from_buffer(
+      response.body.size(), const_cast<char*>(response.body.data()), MHD_RESPMEM_MUST_COPY);
+  if (!response.body.empty()) {
+    add_header(sent, "Content-Type", response.content_type);
+  }
+  if (response.retry_after > 0) {
+    add_header(sent, "Retry-After", std::to_string(response.retry_after));
+  }
+  if (!response.allow.empty()) {
+    add_header(sent, "Allow", response.allow);
+  }
+  if (response.status == 401) {
+    add_header(sent, "WWW-Authenticate", "Bearer");
   }
   const MHD_Result result =
-      ::MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
-  ::MHD_destroy_response(response);
-  metrics_.observe_request(exchange.plan.route, answer.status,
-                           std::chrono::duration<double>(now() - exchange.begin).count());
+      ::MHD_queue_response(connection, static_cast<unsigned>(response.status), sent);
+  ::MHD_destroy_response(sent);
+  metrics_.observe(exchange.plan.metric, response.status,
+                   std::chrono::duration<double>(now() - exchange.begin).count());
   return result;
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler, Metrics& metrics)
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, RequestMetrics& metrics)
     : daemon_(std::make_unique<Daemon>(options, std::move(handler), metrics)) {}
 
 HttpServer::~HttpServer() = default;
 
 std::uint16_t HttpServer::port() const { return daemon_->port(); }
 
-void HttpServer::close_door() { daemon_->close_door(); }
+void HttpServer::stop_listening() { daemon_->stop_listening(); }
 
 }  // namespace mcnb

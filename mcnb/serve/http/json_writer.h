@@ -8,10 +8,11 @@
 
 namespace mcnb {
 
-// The text as a JSON string, with its quotes.
+// Appends the text as a JSON string, with quotes and escapes.
 void append_json_text(std::string& out, std::string_view text);
 
-// Writes JSON front to back: commas come by themselves.
+// Writes JSON from front to back and puts the commas. Unlike nlohmann-json it writes a float by its
+// shortest text (0.9, not 0.8999999761581421), and builds no tree.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
@@ -23,7 +24,7 @@ class JsonWriter {
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(bool yes) { return raw(yes ? "true" : "false"); }
-  // Shortest text that reads back the same; null for what is not finite.
+  // The shortest text that reads back as the same number; null for infinities and NaN.
   JsonWriter& value(double number);
   JsonWriter& value(float number);
   template <class Integer>
@@ -31,6 +32,7 @@ class JsonWriter {
            !std::is_same_v<Integer, bool>) JsonWriter& value(Integer number) {
     return raw(std::to_string(number));
   }
+  // Writes a value, or the members of an object, that is JSON already.
   JsonWriter& raw(std::string_view json);
 
   template <class Value>
@@ -47,7 +49,7 @@ class JsonWriter {
   void separate();
 
   std::string out_;
-  bool first_ = true;  // nothing stands before in this object or array
+  bool first_ = true;  // the next value is the first of its object or array, or follows its key
 };
 
 }  // namespace mcnb

@@ -1,24 +1,25 @@
-// The answers of the API as JSON.
+#include "mcnb/serve/http/response_json.h"
 
 #include "mcnb/serve/http/json_writer.h"
-#include "mcnb/serve/http/protocol.h"
 
 namespace mcnb {
 namespace {
 
 void write_explanation(JsonWriter& out, const Decision& decision) {
   out.key("explain").begin_array();
-  for (const std::uint32_t place : decision.ranking) {
-    const LoggedAction& action = decision.actions[place];
+  for (const std::uint32_t index : decision.ranking) {
+    const LoggedAction& action = decision.actions[index];
     out.begin_object()
         .field("id", action.id)
         .field("probability", action.probability)
         .field("value", action.value)
         .field("estimate", action.estimate)
-        .field("metaBonus", action.meta_bonus)
-        .field("userBonus", action.user_bonus)
-        .field("clusterSize", action.cluster_size)
-        .end_object();
+        .field("clusterSize", action.cluster_size);
+    out.key("parts").begin_object();
+    for (std::size_t part = 0; part < decision.part_names.size(); ++part) {
+      out.field(decision.part_names[part], action.parts[part]);
+    }
+    out.end_object().end_object();
   }
   out.end_array();
 }
@@ -27,10 +28,10 @@ void write_decision(JsonWriter& out, const Decision& decision) {
   out.field("eventId", decision.event_id)
       .field("rewardActionId", decision.actions[decision.chosen].id);
   out.key("ranking").begin_array();
-  for (const std::uint32_t place : decision.ranking) {
+  for (const std::uint32_t index : decision.ranking) {
     out.begin_object()
-        .field("id", decision.actions[place].id)
-        .field("probability", decision.actions[place].probability)
+        .field("id", decision.actions[index].id)
+        .field("probability", decision.actions[index].probability)
         .end_object();
   }
   out.end_array();
@@ -68,8 +69,9 @@ void write_report(JsonWriter& out, const ModelReport& report) {
       .field("learners", report.learners)
       .field("pending", report.waiting)
       .field("memoryBytes", report.memory_bytes)
-      .field("lastRow", report.last_place)
-      .field("snapshotRow", report.snapshot_place);
+      .field("lastRow", report.last_position)
+      .field("snapshotRow", report.snapshot_position)
+      .field("lastRefusal", report.last_refusal);
   out.key("counts")
       .begin_object()
       .field("explored", counts.explored)
@@ -148,12 +150,12 @@ std::string write_models(const std::vector<ModelReport>& reports) {
   return out.take();
 }
 
-std::string write_user(const std::string& user_id, const UserReport& report, bool shared) {
+std::string write_user(const std::string& user_id, const UserReport& report) {
   JsonWriter out;
   out.begin_object()
       .field("userId", user_id)
       .field("ownLearner", report.own_learner)
-      .field("shared", shared)
+      .field("shared", !report.own_learner)
       .field("learner", report.learner)
       .field("decisions", report.decisions)
       .field("learned", report.lessons)
@@ -164,7 +166,7 @@ std::string write_user(const std::string& user_id, const UserReport& report, boo
 std::string write_error(const ServiceError& error) {
   JsonWriter out;
   out.begin_object().key("error").begin_object();
-  out.field("code", error.code).field("message", error.message);
+  out.field("code", row_of(error.code).name).field("message", error.message);
   out.key("field");
   if (error.field.empty()) {
     out.raw("null");

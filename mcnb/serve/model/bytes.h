@@ -13,22 +13,24 @@
 
 namespace mcnb {
 
-// Plain values one after the other, little-endian: the bodies of log rows.
+// Writes plain values one after the other, little-endian. The bodies of log rows are such bytes.
 class ByteWriter {
  public:
   template <class T>
   requires std::is_arithmetic_v<T>
   void put(T value) { append(&value, sizeof value); }
 
-  void put_text(std::string_view text) {
-    put(static_cast<std::uint32_t>(text.size()));
+  void write_count(std::size_t count) { put(static_cast<std::uint32_t>(count)); }
+
+  void write_string(std::string_view text) {
+    write_count(text.size());
     append(text.data(), text.size());
   }
 
   template <class T>
   requires std::is_arithmetic_v<T>
   void put_all(std::span<const T> values) {
-    put(static_cast<std::uint32_t>(values.size()));
+    write_count(values.size());
     append(values.data(), values.size_bytes());
   }
 
@@ -45,7 +47,7 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads them back. Throws Error (kCorrupt) where bytes are missing or left over.
+// Reads what a ByteWriter wrote. Throws Error (kCorrupt) if bytes are missing or left over.
 class ByteReader {
  public:
   ByteReader(std::string_view bytes, std::string_view what) : bytes_(bytes), what_(what) {}
@@ -57,20 +59,19 @@ class ByteReader {
     return value;
   }
 
-  std::string get_text(std::size_t limit) {
-    const auto size = get<std::uint32_t>();
-    if (size > limit) {
-      fail("a text is longer than it can be");
-    }
-    return std::string(need(size));
-  }
-
-  template <class T>
-  requires std::is_arithmetic_v<T> std::vector<T> get_all(std::size_t limit) {
+  std::size_t read_count(std::size_t limit) {
     const auto count = get<std::uint32_t>();
     if (count > limit) {
       fail("a list is longer than it can be");
     }
+    return count;
+  }
+
+  std::string read_string(std::size_t limit) { return std::string(need(read_count(limit))); }
+
+  template <class T>
+  requires std::is_arithmetic_v<T> std::vector<T> get_all(std::size_t limit) {
+    const std::size_t count = read_count(limit);
     const std::string_view from = need(count * sizeof(T));
     std::vector<T> values(count);
     if (count > 0) {

@@ -3,36 +3,52 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mcnb/base/option_codec.h"
 #include "mcnb/serve/model/bytes.h"
 
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostSettings = 64;
-constexpr std::size_t kLongestSetting = 256;
+constexpr std::size_t kLongestPartName = 64;
+
+// Bits of the flags of a decision.
+constexpr std::uint8_t kDeferred = 1;
+constexpr std::uint8_t kNamedParts = 2;
+
+// The parts of a decision that does not name them: those of MCNB, and those that every policy
+// reported before parts had names.
+const std::vector<std::string> kUnnamedParts{"meta", "user"};
 
 void put(ByteWriter& out, const Arrival& event) { out.put(event.user); }
 
 Arrival get_arrival(ByteReader& in) { return {.user = in.get<std::uint64_t>()}; }
 
 void put(ByteWriter& out, const Decision& event) {
-  out.put_text(event.event_id);
-  out.put_text(event.user_id);
+  out.write_string(event.event_id);
+  out.write_string(event.user_id);
   out.put(event.time);
   out.put(event.model_version);
   out.put(static_cast<std::uint8_t>(event.mode));
-  out.put(static_cast<std::uint8_t>(event.deferred));
+  const bool named = event.part_names != kUnnamedParts;
+  out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0)));
   out.put(event.chosen);
   out.put(event.preferred);
   out.put(event.arm);
+  if (named) {
+    out.put(static_cast<std::uint32_t>(event.part_names.size()));
+    for (const std::string& name : event.part_names) {
+      out.write_string(name);
+    }
+  }
   out.put(static_cast<std::uint32_t>(event.actions.size()));
   for (const LoggedAction& action : event.actions) {
-    out.put_text(action.id);
+    out.write_string(action.id);
     out.put(action.probability);
     out.put(action.value);
     out.put(action.estimate);
-    out.put(action.meta_bonus);
-    out.put(action.user_bonus);
+    for (std::size_t part = 0; part < event.part_names.size(); ++part) {
+      out.put(action.parts[part]);
+    }
     out.put(action.cluster_size);
     out.put(static_cast<std::uint8_t>(action.eligible));
   }
@@ -40,49 +56,66 @@ void put(ByteWriter& out, const Decision& event) {
   out.put_all(std::span(event.features));
 }
 
-bool is_permutation_of_places(const std::vector<std::uint32_t>& ranking, std::size_t count) {
+bool is_permutation(const std::vector<std::uint32_t>& ranking, std::size_t count) {
   std::vector<bool> seen(count);
-  for (const std::uint32_t place : ranking) {
-    if (place >= count || seen[place]) {
+  for (const std::uint32_t index : ranking) {
+    if (index >= count || seen[index]) {
       return false;
     }
-    seen[place] = true;
+    seen[index] = true;
   }
   return ranking.size() == count;
 }
 
+std::vector<std::string> get_part_names(ByteReader& in) {
+  const auto count = in.get<std::uint32_t>();
+  if (count > Score::kMostParts) {
+    in.fail("a score has more parts than it can have");
+  }
+  std::vector<std::string> names(count);
+  for (std::string& name : names) {
+    name = in.read_string(kLongestPartName);
+  }
+  if (names == kUnnamedParts) {
+    in.fail("a decision names the parts that need no names");
+  }
+  return names;
+}
+
 Decision get_decision(ByteReader& in, std::size_t dimension) {
   Decision event;
-  event.event_id = in.get_text(kLongestId);
-  event.user_id = in.get_text(kLongestId);
+  event.event_id = in.read_string(kLongestId);
+  event.user_id = in.read_string(kLongestId);
   event.time = in.get<std::int64_t>();
   event.model_version = in.get<std::uint64_t>();
   const auto mode = in.get<std::uint8_t>();
-  const auto deferred = in.get<std::uint8_t>();
+  const auto flags = in.get<std::uint8_t>();
   event.chosen = in.get<std::uint32_t>();
   event.preferred = in.get<std::uint32_t>();
   event.arm = in.get<std::uint32_t>();
+  event.part_names = (flags & kNamedParts) != 0 ? get_part_names(in) : kUnnamedParts;
   const auto count = in.get<std::uint32_t>();
-  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || deferred > 1 || count == 0 ||
-      count > kMostActions || event.chosen >= count || event.preferred >= count ||
+  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || flags > (kDeferred | kNamedParts) ||
+      count == 0 || count > kMostActions || event.chosen >= count || event.preferred >= count ||
       event.arm > event.chosen || event.event_id.empty()) {
     in.fail("not a decision");
   }
   event.mode = static_cast<ModelMode>(mode);
-  event.deferred = deferred == 1;
+  event.deferred = (flags & kDeferred) != 0;
   event.actions.resize(count);
   for (LoggedAction& action : event.actions) {
-    action.id = in.get_text(kLongestId);
+    action.id = in.read_string(kLongestId);
     action.probability = in.get<float>();
     action.value = in.get<float>();
     action.estimate = in.get<float>();
-    action.meta_bonus = in.get<float>();
-    action.user_bonus = in.get<float>();
+    for (std::size_t part = 0; part < event.part_names.size(); ++part) {
+      action.parts[part] = in.get<float>();
+    }
     action.cluster_size = in.get<std::uint32_t>();
     const auto eligible = in.get<std::uint8_t>();
     action.eligible = eligible == 1;
     if (eligible > 1) {
-      in.fail("neither excluded nor not");
+      in.fail("an action is neither eligible nor excluded");
     }
     if (!(action.probability >= 0.0F && action.probability <= 1.0F)) {
       in.fail("a probability outside [0, 1]");
@@ -90,8 +123,8 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   }
   event.ranking = in.get_all<std::uint32_t>(count);
   event.features = in.get_all<float>(count * dimension);
-  if (!is_permutation_of_places(event.ranking, count) ||
-      event.features.size() != count * dimension || !event.actions[event.chosen].eligible ||
+  if (!is_permutation(event.ranking, count) || event.features.size() != count * dimension ||
+      !event.actions[event.chosen].eligible ||
       !std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); })) {
     in.fail("the parts of a decision do not fit together");
   }
@@ -99,16 +132,16 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
 }
 
 void put(ByteWriter& out, const Reward& event) {
-  out.put_text(event.event_id);
-  out.put_text(event.reward_id);
+  out.write_string(event.event_id);
+  out.write_string(event.reward_id);
   out.put(event.time);
   out.put(event.value);
 }
 
 Reward get_reward(ByteReader& in) {
   Reward event;
-  event.event_id = in.get_text(kLongestId);
-  event.reward_id = in.get_text(kLongestId);
+  event.event_id = in.read_string(kLongestId);
+  event.reward_id = in.read_string(kLongestId);
   event.time = in.get<std::int64_t>();
   event.value = in.get<float>();
   if (!(event.value >= 0.0F && event.value <= 1.0F)) {
@@ -118,13 +151,13 @@ Reward get_reward(ByteReader& in) {
 }
 
 void put(ByteWriter& out, const Activation& event) {
-  out.put_text(event.event_id);
+  out.write_string(event.event_id);
   out.put(event.time);
 }
 
 Activation get_activation(ByteReader& in) {
   Activation event;
-  event.event_id = in.get_text(kLongestId);
+  event.event_id = in.read_string(kLongestId);
   event.time = in.get<std::int64_t>();
   return event;
 }
@@ -151,30 +184,20 @@ Forgetting get_forgetting(ByteReader& in) {
 
 void put(ByteWriter& out, const SettingsChange& event) {
   out.put(event.time);
-  out.put(static_cast<std::uint32_t>(event.settings.size()));
-  for (const auto& [name, text] : event.settings) {
-    out.put_text(name);
-    out.put_text(text);
-  }
+  write_options(out, event.settings);
 }
 
 SettingsChange get_settings_change(ByteReader& in) {
   SettingsChange event;
   event.time = in.get<std::int64_t>();
-  const auto count = in.get<std::uint32_t>();
-  if (count > kMostSettings) {
-    in.fail("more settings than there are");
-  }
+  event.settings = read_options(in);
   ModelOptions tried;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::string name = in.get_text(kLongestSetting);
-    const std::string text = in.get_text(kLongestSetting);
+  for (const auto& [name, text] : event.settings) {
     try {
       change_setting(tried, name, text);
     } catch (const Error& error) {
       in.fail(error.what());
     }
-    event.settings[name] = text;
   }
   return event;
 }

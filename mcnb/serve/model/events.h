@@ -1,20 +1,22 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "mcnb/bandit/policy.h"
 #include "mcnb/serve/model/model_options.h"
 
 namespace mcnb {
 
-// What happens to a model. The log of these, in order, is the model: replayed from the start or
-// from a snapshot they give the same state, bit for bit. Clocks, random numbers from outside and
-// the scores of decisions enter the state only through them.
+// What happens to a model. Replaying these events in order, from the start or from a snapshot,
+// gives the model's state, bit for bit. Clocks and the scores of decisions enter the state only
+// through them.
 
-// A user who has not been seen before.
+// A new user.
 struct Arrival {
   std::uint64_t user = 0;  // hash of the name
 };
@@ -22,12 +24,11 @@ struct Arrival {
 struct LoggedAction {
   std::string id;
   float probability = 0.0F;
-  float value = 0.0F;  // score = estimate + meta_bonus + user_bonus
+  float value = 0.0F;  // score = estimate + parts
   float estimate = 0.0F;
-  float meta_bonus = 0.0F;
-  float user_bonus = 0.0F;
+  std::array<float, Score::kMostParts> parts{};  // in the order of Decision::part_names
   std::uint32_t cluster_size = 0;
-  bool eligible = true;  // false where the caller excluded it
+  bool eligible = true;  // false if the caller excluded it
 };
 
 struct Decision {
@@ -37,12 +38,13 @@ struct Decision {
   std::uint64_t model_version = 0;
   ModelMode mode = ModelMode::kOnline;
   bool deferred = false;
-  std::uint32_t chosen = 0;           // the answer
-  std::uint32_t preferred = 0;        // what the policy would have answered
-  std::uint32_t arm = 0;              // the answer's place among the actions that were not excluded
-  std::vector<LoggedAction> actions;  // in the caller's order
-  std::vector<std::uint32_t> ranking;  // their places, as answered
-  std::vector<float> features;         // of all actions, `dimension` numbers each
+  std::uint32_t chosen = 0;             // index of the answer
+  std::uint32_t preferred = 0;          // index of the policy's own choice
+  std::uint32_t arm = 0;                // index of the answer among the eligible actions
+  std::vector<std::string> part_names;  // what the policy calls the parts of its scores
+  std::vector<LoggedAction> actions;    // in the caller's order
+  std::vector<std::uint32_t> ranking;   // their indices, in the order of the answer
+  std::vector<float> features;          // of all actions, `dimension` numbers each
 };
 
 struct Reward {
@@ -64,7 +66,7 @@ struct Expiry {
 };
 
 struct Forgetting {
-  std::uint64_t user = 0;  // hash of the name, which is nowhere any more
+  std::uint64_t user = 0;  // hash of the name; the name itself is erased
   std::int64_t time = 0;
 };
 
@@ -76,7 +78,7 @@ struct SettingsChange {
 using Event =
     std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting, SettingsChange>;
 
-// The numbers are part of the log: append, never renumber.
+// The numbers are stored in the log: append new ones, never renumber.
 enum class EventKind : std::uint8_t {
   kArrival = 1,
   kDecision = 2,
@@ -91,8 +93,8 @@ EventKind kind_of(const Event& event);
 // The bytes of an event in the log.
 std::string encode_event(const Event& event);
 
-// Throws Error (kCorrupt) naming `what` for bytes that encode_event cannot have written for a model
-// of this dimension.
+// The reverse of encode_event. Throws Error (kCorrupt) naming `what` for bytes that encode_event
+// would not have written for a model of this dimension.
 Event decode_event(EventKind kind, std::string_view bytes, std::size_t dimension,
                    std::string_view what);
 

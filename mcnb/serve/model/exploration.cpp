@@ -32,7 +32,7 @@ std::size_t draw_action(std::span<const double> probabilities, Rng rng) {
     left -= probabilities[i];
   }
   check(last < probabilities.size(), "an action has a probability");
-  return last;  // rounding has left a little over
+  return last;  // the rounded probabilities sum to a little less than 1
 }
 
 }  // namespace mcnb

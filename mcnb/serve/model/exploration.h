@@ -8,12 +8,13 @@
 
 namespace mcnb {
 
-// Probabilities of an epsilon floor over a choice: every eligible action gets epsilon / (number of
-// eligible actions), `preferred`, which is one of them, the rest as well. They sum to 1.
+// Probabilities of epsilon-greedy exploration: every eligible action gets epsilon / (number of
+// eligible actions), and `preferred` gets the rest in addition. They sum to 1. Requires that
+// `preferred` is eligible.
 std::vector<double> epsilon_floor(const std::vector<bool>& eligible, std::size_t preferred,
                                   double epsilon);
 
-// An action drawn by these probabilities; never one of probability zero.
+// Draws an action by these probabilities; never one of probability zero.
 std::size_t draw_action(std::span<const double> probabilities, Rng rng);
 
 }  // namespace mcnb

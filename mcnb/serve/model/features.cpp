@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mcnb/serve/model/hash.h"
+#include "mcnb/base/hash.h"
 
 namespace mcnb {
 namespace {
@@ -18,17 +18,17 @@ void add(std::uint64_t hash, double value, std::span<double> vector) {
 
 std::uint64_t pair_hash(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t both[] = {a, b};
-  return hash_text({reinterpret_cast<const char*>(both), sizeof both}, kTextSalt);
+  return hash_bytes({reinterpret_cast<const char*>(both), sizeof both}, kTextSalt);
 }
 
 }  // namespace
 
 std::uint64_t path_below(std::uint64_t path, std::string_view name) {
-  return hash_text(name, path);
+  return hash_bytes(name, path);
 }
 
 Token text_token(std::uint64_t path, std::string_view text) {
-  return {hash_text(text, path ^ kTextSalt), 1.0};
+  return {hash_bytes(text, path ^ kTextSalt), 1.0};
 }
 
 void add_tokens(std::span<const Token> tokens, std::span<double> vector) {
@@ -50,7 +50,7 @@ bool append_unit(std::span<double> vector, std::vector<float>& out) {
   double largest = 0.0;
   for (const double x : vector) {
     if (!std::isfinite(x)) {
-      return false;  // one by one: the largest of several numbers passes over what is none
+      return false;  // std::max below would pass over NaN
     }
     largest = std::max(largest, std::abs(x));
   }

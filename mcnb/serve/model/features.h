@@ -7,32 +7,33 @@
 
 namespace mcnb {
 
-// One feature of an action or a context, known by the hash of its path: "price" = 3,
-// "color=red" = 1.
+// One feature of an action or a context, identified by the hash of its path: "price" has the value
+// 3, "color=red" the value 1.
 struct Token {
   std::uint64_t hash = 0;
   double value = 0.0;
 };
 
-inline constexpr std::size_t kMostTokens = 10'000;            // of one action, pairs counted
-inline constexpr std::size_t kMostTokensOfRequest = 500'000;  // of all its actions together
+inline constexpr std::size_t kMostTokens = 10'000;            // of one action, including pairs
+inline constexpr std::size_t kMostTokensOfRequest = 500'000;  // of all actions of a request
 
-// Where tokens of actions and of contexts begin: the same name in both is not the same feature.
+// The roots of the paths of action and context features: a name in both means two features.
 inline constexpr std::uint64_t kActionPath = 1;
 inline constexpr std::uint64_t kContextPath = 2;
 
-// The path of a member below a path, and the token of a text or a truth value there.
+// The path of a member of the object at `path`.
 std::uint64_t path_below(std::uint64_t path, std::string_view name);
+// The token of a text or a truth value at `path`.
 Token text_token(std::uint64_t path, std::string_view text);
 
-// Adds tokens to a vector: each into one bucket, with a sign, both by its hash.
+// Adds tokens to a vector. The hash of a token gives its bucket and its sign.
 void add_tokens(std::span<const Token> tokens, std::span<double> vector);
-// The same for all pairs.
+// Adds the products of all pairs of tokens.
 void add_pairs(std::span<const Token> some, std::span<const Token> others,
                std::span<double> vector);
 
-// Brings a vector to unit length and appends it; one of zeros stays as it is. False, and nothing is
-// appended, where a number has left the finite range.
+// Scales a vector to unit length and appends it; a vector of zeros stays as it is. Returns false
+// and appends nothing if a number is not finite.
 [[nodiscard]] bool append_unit(std::span<double> vector, std::vector<float>& out);
 
 }  // namespace mcnb

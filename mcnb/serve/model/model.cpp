@@ -9,44 +9,22 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
+#include "mcnb/base/option_codec.h"
 #include "mcnb/serve/model/exploration.h"
-#include "mcnb/serve/model/hash.h"
 
 namespace mcnb {
 namespace {
 
 constexpr std::size_t kLessonsAtOnce = 256;
-constexpr std::uint64_t kMostTexts = 256;
-constexpr std::uint64_t kLongestText = 4096;
 
-// 0 stands for nothing in the tables.
+// Never 0, which stands for "none" in the tables.
 std::uint64_t key_of(std::string_view text, std::uint64_t seed) {
-  return std::max<std::uint64_t>(hash_text(text, seed), 1);
+  return std::max<std::uint64_t>(hash_bytes(text, seed), 1);
 }
 
 std::uint64_t reward_key(const std::string& reward_id) {
   return reward_id.empty() ? 0 : key_of(reward_id, 0);
-}
-
-void write_options(StateWriter& writer, const OptionValues& values) {
-  writer.write(static_cast<std::uint64_t>(values.size()));
-  for (const auto& [name, text] : values) {
-    writer.write_string(name);
-    writer.write_string(text);
-  }
-}
-
-OptionValues read_options(StateReader& reader) {
-  const auto count = reader.read<std::uint64_t>();
-  if (count > kMostTexts) {
-    reader.fail("more options than there are");
-  }
-  OptionValues values;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::string name = reader.read_string(kLongestText);
-    values[name] = reader.read_string(kLongestText);
-  }
-  return values;
 }
 
 }  // namespace
@@ -98,10 +76,10 @@ std::uint64_t Model::user_key(std::string_view user_id) const {
 std::optional<std::uint64_t> Model::find_decision(std::string_view event_id) {
   const std::uint64_t key = event_key(event_id);
   if (const WaitingEvent* event = waiting_.find(key)) {
-    return event->place;
+    return event->log_position;
   }
   if (const EndedEvent* event = waiting_.find_ended(key)) {
-    return event->place;
+    return event->log_position;
   }
   return std::nullopt;
 }
@@ -168,7 +146,7 @@ std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests
   return decisions;
 }
 
-// `scores` are those of the eligible actions, or none where the model only logs.
+// `scores` holds the scores of the eligible actions; it is empty if the model only logs.
 Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
                            std::int64_t time) const {
   Decision decision;
@@ -186,12 +164,17 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
       eligible.push_back(i);
     }
   }
+  if (!scores.empty()) {
+    for (const ScorePart& part : scores.front().parts()) {
+      decision.part_names.emplace_back(part.name);
+    }
+  }
   for (std::size_t k = 0; k < scores.size(); ++k) {
     LoggedAction& action = decision.actions[eligible[k]];
     action.value = static_cast<float>(scores[k].value);
     action.estimate = static_cast<float>(scores[k].estimate);
-    action.meta_bonus = static_cast<float>(scores[k].meta_bonus);
-    action.user_bonus = static_cast<float>(scores[k].user_bonus);
+    std::ranges::transform(scores[k].parts(), action.parts.begin(),
+                           [](const ScorePart& part) { return static_cast<float>(part.value); });
     action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
   }
   decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
@@ -212,7 +195,7 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     decision.actions[i].probability = static_cast<float>(probabilities[i]);
   }
-  // The answer, then the others from the best down, then those that were excluded.
+  // The answer, then the other eligible actions from the best down, then the excluded ones.
   decision.ranking.push_back(decision.chosen);
   std::ranges::copy_if(eligible, std::back_inserter(decision.ranking),
                        [&](std::uint32_t i) { return i != decision.chosen; });
@@ -224,25 +207,19 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
   return decision;
 }
 
-void Model::apply(const Event& event, std::uint64_t place) {
-  require(place > last_place_, "events are not in the order of the log");
-  last_place_ = place;
+void Model::apply(const Event& event, std::uint64_t position) {
+  require(position > last_position_, "events are not in the order of the log");
+  last_position_ = position;
   std::visit([this](const auto& one) { on(one); }, event);
   if (lessons_.size() >= kLessonsAtOnce) {
     learn_now();
   }
 }
 
-RewardOutcome Model::apply_reward(const Reward& reward, std::uint64_t place) {
-  require(place > last_place_, "events are not in the order of the log");
-  last_place_ = place;
-  return take_reward(reward);
-}
-
-// What a damaged log could bring, and no sound one does.
+// Throws unless a claim holds that only a damaged log can break.
 void Model::require(bool sound, const char* claim) const {
   if (!sound) {
-    throw Error(ErrorKind::kCorrupt, fmt::format("log row {}: {}", last_place_, claim));
+    throw Error(ErrorKind::kCorrupt, fmt::format("log row {}: {}", last_position_, claim));
   }
 }
 
@@ -278,7 +255,7 @@ void Model::on(const Decision& event) {
   const std::span<const float> features =
       std::span(event.features).subspan(event.chosen * dimension, dimension);
   waiting_.add({.key = event_key(event.event_id),
-                .place = last_place_,
+                .log_position = last_position_,
                 .user = user,
                 .time = last_time_,
                 .learner = *learner,
@@ -295,7 +272,7 @@ RewardOutcome Model::judge(const Reward& reward) {
     if (reward_id != 0 && std::ranges::count(event->reward_ids, reward_id) > 0) {
       return RewardOutcome::kDuplicate;
     }
-    // The end of the waiting time may not be logged yet: the times decide, not the order of work.
+    // The end of the waiting time may not be logged yet. The times decide, not the order of work.
     if (static_cast<double>(reward.time) - static_cast<double>(event->time) >=
         static_cast<double>(waiting_milliseconds())) {
       return RewardOutcome::kLate;
@@ -318,15 +295,14 @@ RewardOutcome Model::judge(const Reward& reward) {
   return event->reward_id == 0 ? RewardOutcome::kLate : RewardOutcome::kIgnored;
 }
 
-RewardOutcome Model::take_reward(const Reward& reward) {
+void Model::on(const Reward& reward) {
   last_time_ = std::max(last_time_, reward.time);
-  const RewardOutcome outcome = judge(reward);
   const std::uint64_t key = event_key(reward.event_id);
   const std::uint64_t reward_id = reward_key(reward.reward_id);
-  switch (outcome) {
+  switch (judge(reward)) {
     case RewardOutcome::kLearned:
       ++counts_.rewards;
-      // A reward without a name still marks the event as rewarded.
+      // A reward without an id still marks the event as rewarded.
       add_lesson(waiting_.end(key, std::max<std::uint64_t>(reward_id, 1)), reward.value);
       break;
     case RewardOutcome::kWaiting: {
@@ -345,7 +321,6 @@ RewardOutcome Model::take_reward(const Reward& reward) {
     case RewardOutcome::kUnknown:
       break;
   }
-  return outcome;
 }
 
 void Model::on(const Activation& event) {
@@ -436,7 +411,11 @@ void Model::learn_now() {
                            .features = {lesson.features}},
                           lesson.reward});
     }
-    counts_.refused += policy_->learn_all(rewarded);
+    const std::vector<Refusal> refused = policy_->learn_all(rewarded);
+    counts_.refused += refused.size();
+    if (!refused.empty()) {
+      last_refusal_ = refused.back().why.what();
+    }
     lessons_.clear();
     learning_seconds_ +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -468,7 +447,7 @@ void Model::on(const SettingsChange& event) {
 void Model::save(StateWriter& writer) {
   learn_now();
   write_options(writer, option_values(options_));
-  writer.write(last_place_);
+  writer.write(last_position_);
   writer.write(last_time_);
   writer.write(counts_);
   writer.write_all(learners_);
@@ -491,7 +470,7 @@ void Model::load(StateReader& reader) {
       reader.fail(error.what());
     }
   }
-  last_place_ = reader.read<std::uint64_t>();
+  last_position_ = reader.read<std::uint64_t>();
   last_time_ = reader.read<std::int64_t>();
   counts_ = reader.read<ModelCounts>();
   learners_ = reader.read_all<LearnerCounts>(0xffffffffU);

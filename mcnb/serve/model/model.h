@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcnb/bandit/policy.h"
+#include "mcnb/base/state_file.h"
 #include "mcnb/serve/model/events.h"
 #include "mcnb/serve/model/served_users.h"
 #include "mcnb/serve/model/waiting_events.h"
@@ -21,7 +22,7 @@ struct RankRequest {
   std::string user_id;
   std::vector<std::string> actions;
   std::vector<float> features;  // `dimension` for each action
-  std::vector<bool> eligible;   // false where the caller excluded the action
+  std::vector<bool> eligible;   // by action; false if the caller excluded it
   bool deferred = false;
   bool explain = false;
 };
@@ -32,39 +33,47 @@ enum class RewardOutcome {
   kDuplicate,  // the same reward id again
   kIgnored,    // another reward came first, or there were too many
   kLate,       // after the waiting time
-  kUnknown,    // nobody knows the event
+  kUnknown,    // there is no such event
 };
 const char* name_of(RewardOutcome outcome);
 
-// How often what has happened, since the model was made.
+// What has happened to a model since it was made. Stored raw in saved states.
 struct ModelCounts {
   std::uint64_t decisions = 0;
-  std::uint64_t explored = 0;  // answers that differ from the policy's own choice
-  std::uint64_t agreed = 0;    // apprentice: the policy would have answered the same
-  std::uint64_t learned = 0;   // lessons: rewards and default rewards
-  std::uint64_t defaults = 0;  // lessons because no reward came
-  std::uint64_t refused = 0;   // lessons that the policy would not take
-  std::uint64_t rewards = 0;   // that came in time
-  std::uint64_t late = 0;
-  std::uint64_t clipped = 0;      // sums above 1
-  std::uint64_t expired = 0;      // waiting times that ended
-  std::uint64_t unactivated = 0;  // of events that were never activated
-  std::uint64_t forgotten = 0;    // users
-  std::uint64_t scored = 0;       // decisions the next sum is over
-  std::uint64_t cluster_sizes = 0;
+  std::uint64_t explored = 0;       // answers that differ from the policy's own choice
+  std::uint64_t agreed = 0;         // apprentice: answers that are the policy's own choice
+  std::uint64_t learned = 0;        // lessons: rewards and default rewards
+  std::uint64_t defaults = 0;       // lessons with the default reward, because no reward came
+  std::uint64_t refused = 0;        // lessons that the policy refused
+  std::uint64_t rewards = 0;        // rewards that came in time
+  std::uint64_t late = 0;           // rewards that came after the waiting time
+  std::uint64_t clipped = 0;        // sums of rewards above 1
+  std::uint64_t expired = 0;        // waiting times that ended
+  std::uint64_t unactivated = 0;    // expired events that were never activated
+  std::uint64_t forgotten = 0;      // users
+  std::uint64_t scored = 0;         // decisions that the policy scored
+  std::uint64_t cluster_sizes = 0;  // sum over them
+
+  using Stored =
+      StoredInOrder<&ModelCounts::decisions, &ModelCounts::explored, &ModelCounts::agreed,
+                    &ModelCounts::learned, &ModelCounts::defaults, &ModelCounts::refused,
+                    &ModelCounts::rewards, &ModelCounts::late, &ModelCounts::clipped,
+                    &ModelCounts::expired, &ModelCounts::unactivated, &ModelCounts::forgotten,
+                    &ModelCounts::scored, &ModelCounts::cluster_sizes>;
 };
+static_assert(sizeof(ModelCounts) == 14 * 8, "the counts are stored as fourteen numbers");
 
 struct UserReport {
   bool known = false;
   bool own_learner = false;
   std::uint32_t learner = 0;
-  std::uint64_t decisions = 0;  // of the learner, which groups share
+  std::uint64_t decisions = 0;  // of the learner, which the users of a group share
   std::uint64_t lessons = 0;
 };
 
-// A policy with its users, its waiting events and its counts: a state machine. `apply` is the only
-// way its state changes, so the events of its log give the same state again, bit for bit, however
-// they are grouped and on any number of threads.
+// A policy with its users, its waiting events and its counts: a state machine. Its state changes
+// only by `apply`, so replaying the events of its log gives the same state, bit for bit, in batches
+// of any size and on any number of threads.
 //
 // Not for use by two threads at once.
 class Model {
@@ -76,7 +85,7 @@ class Model {
   const ModelCounts& counts() const { return counts_; }
   std::uint64_t version() const { return counts_.learned; }
   std::int64_t last_time() const { return last_time_; }
-  std::uint64_t last_place() const { return last_place_; }
+  std::uint64_t last_position() const { return last_position_; }
   const ServedUsers& users() const { return users_; }
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t memory_bytes() const;
@@ -84,7 +93,7 @@ class Model {
   std::uint64_t event_key(std::string_view event_id) const;
   std::uint64_t user_key(std::string_view user_id) const;
 
-  // Where the decision of an event stands in the log; nothing for an unknown one.
+  // The log position of an event's decision; nullopt for an unknown event.
   std::optional<std::uint64_t> find_decision(std::string_view event_id);
   bool is_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id)) != nullptr;
@@ -92,33 +101,36 @@ class Model {
   const WaitingEvent* find_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id));
   }
-  // Whose event it is, as long as it is known; else 0.
+  // The key of the user whose event it is; 0 for an unknown event.
   std::uint64_t user_of(std::string_view event_id);
   bool needs_arrival(std::string_view user_id) const;
   UserReport user_report(std::string_view user_id) const;
 
-  // The decisions of requests that meet the present state, to be applied afterwards. Requires users
-  // who have arrived and features that fit. Throws Error (kInput) where the policy's numbers have
-  // left the finite range.
+  // Decides requests in the present state; the caller applies the decisions afterwards. Requires
+  // users who have arrived and features of the model's dimension. Throws Error (kInput) if the
+  // policy's numbers are no longer finite.
   std::vector<Decision> decide(std::span<const RankRequest* const> requests, std::int64_t time);
 
-  // What `apply` would do with a reward.
+  // Says what `apply` would do with a reward.
   RewardOutcome judge(const Reward& reward);
-  // How many events end at this time, at most `limit`.
+  // The number of waiting events that end at this time, at most `limit`.
   std::uint32_t due(std::int64_t time, std::size_t limit);
 
-  // `place` is that of the event in the log; places go up. Throws Error (kCorrupt) for an event
-  // that no sound log has here.
-  void apply(const Event& event, std::uint64_t place);
-  RewardOutcome apply_reward(const Reward& reward, std::uint64_t place);
+  // Changes the state by the event at a log position; positions go up. Throws Error (kCorrupt) for
+  // an event that cannot follow those before it.
+  void apply(const Event& event, std::uint64_t position);
 
-  // Learns what has been put off.
+  // Learns the lessons that `apply` has put off.
   void learn_now();
-  // That learning took since the last call.
+  // Returns the seconds that learning took since the last call.
   double take_learning_seconds();
 
-  // Bit-exact; `load` throws Error (kCorrupt), or (kUsage) for a model of other options, and leaves
-  // the model in an undefined state when it throws.
+  // Why the policy most recently refused a reward; empty if it never did since the start of the
+  // process. Not part of the state.
+  const std::string& last_refusal() const { return last_refusal_; }
+
+  // Bit-exact. `load` throws Error (kCorrupt) for damage and for a state of other options; the
+  // model is then undefined.
   void save(StateWriter& writer);
   void load(StateReader& reader);
 
@@ -130,10 +142,14 @@ class Model {
     std::vector<float> features;
     float reward = 0.0F;
   };
+  // Stored raw in saved states.
   struct LearnerCounts {
     std::uint64_t decisions = 0;
     std::uint64_t lessons = 0;
+
+    using Stored = StoredInOrder<&LearnerCounts::decisions, &LearnerCounts::lessons>;
   };
+  static_assert(sizeof(LearnerCounts) == 2 * 8);
 
   void require(bool sound, const char* claim) const;
   void on(const Arrival& event);
@@ -142,8 +158,7 @@ class Model {
   void on(const Expiry& event);
   void on(const Forgetting& event);
   void on(const SettingsChange& event);
-  void on(const Reward& event) { take_reward(event); }
-  RewardOutcome take_reward(const Reward& reward);
+  void on(const Reward& event);
   void end(WaitingEvent event);
   void add_lesson(WaitingEvent event, float reward);
   float aggregate(const WaitingEvent& event);
@@ -158,10 +173,11 @@ class Model {
   std::unique_ptr<Policy> policy_;
   ModelCounts counts_;
   std::vector<LearnerCounts> learners_;
-  std::vector<Lesson> lessons_;  // counted, but not yet learned
+  std::vector<Lesson> lessons_;  // are counted, but not yet learned
   std::int64_t last_time_ = 0;
-  std::uint64_t last_place_ = 0;
+  std::uint64_t last_position_ = 0;
   double learning_seconds_ = 0.0;
+  std::string last_refusal_;
 };
 
 inline const StateHeader kModelState{.kind = "served-model", .version = 2};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "options.";
 constexpr double kBillion = 1e9;
-// What a policy remembers unless the caller says otherwise: memory stays bounded.
+// Limits of a policy's histories, in events.
 constexpr const char* kUserHistoryLimit = "1000";
 constexpr const char* kSharedHistoryLimit = "10000";
 

@@ -17,8 +17,7 @@ enum class ModelMode {
   kLogging,     // answers with the caller's first action; nothing is learned
 };
 
-// All that a caller can say about a model, but its name. Settings may change while it lives, the
-// rest is fixed when it is made.
+// The options of a model. Settings can be changed later; the rest is fixed when the model is made.
 struct ModelOptions {
   // Fixed.
   PolicySpec policy{.name = "mcnb", .options = {}, .label = "mcnb"};
@@ -29,7 +28,7 @@ struct ModelOptions {
   std::uint64_t most_users = 100'000;
   std::uint64_t most_pending = 1'000'000;
   std::uint64_t remembered = 1'000'000;  // ended events that late rewards and lookups still find
-  std::string user_path;                 // of the user's name in contextFeatures: "user.id"
+  std::string user_path;  // path of the user's id in contextFeatures, such as "user.id"
 
   // Settings.
   ModelMode mode = ModelMode::kOnline;
@@ -47,15 +46,15 @@ inline constexpr std::size_t kMostDimension = 4'096;
 inline constexpr std::size_t kMostNumbers = 262'144;  // actions times dimension: 1 MiB a row
 inline constexpr std::size_t kMostRewards = 64;       // of one event
 
-// Every option as text; policy options stand under "options.NAME".
+// Every option as text. An option of the policy is called "options.NAME".
 OptionValues option_values(const ModelOptions& options);
-// The reverse, over what is there. Throws Error (kUsage) naming the option.
+// Sets an option from text. Throws Error (kUsage) naming the option.
 void set_option(ModelOptions& options, const std::string& name, const std::string& text);
 // Throws Error (kUsage) for an option that is fixed or unknown.
 void change_setting(ModelOptions& options, const std::string& name, const std::string& text);
-// Throws Error (kUsage) unless the options make a model.
+// Throws Error (kUsage) unless a model can be made with the options.
 void check_model_options(const ModelOptions& options);
-// Histories of unlimited length get a limit, unless the caller has chosen one.
+// Limits the policy's histories unless the caller has set a limit, so that memory stays bounded.
 void bound_histories(ModelOptions& options);
 bool is_setting(const std::string& name);
 std::vector<OptionHelp> model_option_help();
@@ -63,7 +62,8 @@ std::vector<OptionHelp> model_option_help();
 const char* name_of(ModelMode mode);
 const char* name_of(Aggregation aggregation);
 
-// True for names that can stand in a path: letters, digits, '.', '_', '-', at most kLongestName.
+// True for a name that can be part of a path: letters, digits, '.', '_', '-', at most kLongestName,
+// not beginning with '.'.
 bool is_model_name(std::string_view name);
 
 }  // namespace mcnb

@@ -9,7 +9,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::uint64_t kMost = 1'000'000'000;
-constexpr std::size_t kNodeBytes = 32;  // that a map adds to a value
+constexpr std::size_t kNodeBytes = 32;  // a map adds to each value
 
 }  // namespace
 
@@ -25,7 +25,9 @@ const EndedEvent* WaitingEvents::find_ended(std::uint64_t key) const {
 
 const WaitingEvent* WaitingEvents::waiting_at(const Turn& turn) const {
   const auto found = waiting_.find(turn.key);
-  return found == waiting_.end() || found->second.place != turn.place ? nullptr : &found->second;
+  return found == waiting_.end() || found->second.log_position != turn.log_position
+             ? nullptr
+             : &found->second;
 }
 
 void WaitingEvents::skip_ended() {
@@ -56,12 +58,12 @@ std::size_t WaitingEvents::count_until(std::int64_t time, std::size_t limit) {
 }
 
 void WaitingEvents::add(WaitingEvent event) {
-  const Turn turn{event.key, event.place};
+  const Turn turn{event.key, event.log_position};
   float_count_ += event.features.size();
   check(!ended_.contains(turn.key) && waiting_.emplace(turn.key, std::move(event)).second,
         "an event is decided once");
   order_.push_back(turn);
-  // Where nearly all have ended out of turn, their keys are not kept.
+  // Drops the keys of ended events once they are more than half.
   if (order_.size() > 2 * waiting_.size() + 1024) {
     std::erase_if(order_, [&](const Turn& other) { return waiting_at(other) == nullptr; });
   }
@@ -82,7 +84,7 @@ WaitingEvent WaitingEvents::end(std::uint64_t key, std::uint64_t reward_id) {
   WaitingEvent event = std::move(found->second);
   waiting_.erase(found);
   float_count_ -= event.features.size();
-  EndedEvent ended{event.place, event.user, reward_id, std::move(event.reward_ids)};
+  EndedEvent ended{event.log_position, event.user, reward_id, std::move(event.reward_ids)};
   std::erase_if(ended.other_ids, [&](std::uint64_t id) { return id == 0 || id == reward_id; });
   ended.other_ids.shrink_to_fit();
   remember(key, std::move(ended));
@@ -130,7 +132,7 @@ void WaitingEvents::save(StateWriter& writer) const {
     }
     const WaitingEvent& event = *waiting;
     writer.write(event.key);
-    writer.write(event.place);
+    writer.write(event.log_position);
     writer.write(event.user);
     writer.write(event.time);
     writer.write(event.learner);
@@ -145,7 +147,7 @@ void WaitingEvents::save(StateWriter& writer) const {
   for (const std::uint64_t key : ended_order_) {
     const EndedEvent& ended = ended_.at(key);
     writer.write(key);
-    writer.write(ended.place);
+    writer.write(ended.log_position);
     writer.write(ended.user);
     writer.write(ended.reward_id);
     writer.write_all(ended.other_ids);
@@ -159,7 +161,7 @@ void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t
   for (std::uint64_t i = 0; i < count; ++i) {
     WaitingEvent event;
     event.key = reader.read<std::uint64_t>();
-    event.place = reader.read<std::uint64_t>();
+    event.log_position = reader.read<std::uint64_t>();
     event.user = reader.read<std::uint64_t>();
     event.time = reader.read<std::int64_t>();
     event.learner = reader.read<std::uint32_t>();
@@ -176,7 +178,7 @@ void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t
         std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); }) &&
         std::ranges::all_of(event.rewards, [](float r) { return r >= 0.0F && r <= 1.0F; });
     if (!sound) {
-      reader.fail("a waiting event is not one that could have been stored");
+      reader.fail("a waiting event has impossible values");
     }
     last_time = event.time;
     add(std::move(event));
@@ -188,7 +190,7 @@ void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t
   for (std::uint64_t i = 0; i < ended; ++i) {
     const auto key = reader.read<std::uint64_t>();
     EndedEvent event;
-    event.place = reader.read<std::uint64_t>();
+    event.log_position = reader.read<std::uint64_t>();
     event.user = reader.read<std::uint64_t>();
     event.reward_id = reader.read<std::uint64_t>();
     event.other_ids = reader.read_all<std::uint64_t>(kMostRewards);

@@ -13,51 +13,52 @@ namespace mcnb {
 
 // A decision that waits for its rewards.
 struct WaitingEvent {
-  std::uint64_t key = 0;    // hash of the event's id; the round's id
-  std::uint64_t place = 0;  // of the decision in the log
-  std::uint64_t user = 0;   // hash of the user's name
+  std::uint64_t key = 0;           // hash of the event's id; the round's id
+  std::uint64_t log_position = 0;  // of the decision
+  std::uint64_t user = 0;          // hash of the user's name
   std::int64_t time = 0;
   std::uint32_t learner = 0;
-  std::uint32_t arm = 0;  // the answer, and its features
+  std::uint32_t arm = 0;  // index of the answer among the eligible actions
   bool active = true;
-  bool learns = true;  // false where the model only logged
-  std::vector<float> features;
+  bool learns = true;                     // false if the model only logged when it was decided
+  std::vector<float> features;            // of the answer
   std::vector<float> rewards;             // in the order they came, at most kMostRewards
-  std::vector<std::uint64_t> reward_ids;  // hashes, 0 for none; beside `rewards`
+  std::vector<std::uint64_t> reward_ids;  // of `rewards`: hashes, 0 for none
 };
 
-// What is kept of an event after it has ended: enough to know it and its rewards again.
+// What is kept of an event after it has ended: enough to recognise it and its rewards.
 struct EndedEvent {
-  std::uint64_t place = 0;
+  std::uint64_t log_position = 0;
   std::uint64_t user = 0;
   std::uint64_t reward_id = 0;           // of the reward that ended it; 0: none
-  std::vector<std::uint64_t> other_ids;  // of rewards before the end or too late, kMostRewards
+  std::vector<std::uint64_t> other_ids;  // of other and late rewards, at most kMostRewards
 };
 
-// All events that still matter, in the order of their decisions. Times never go back, so the oldest
-// end first. Ended ones are forgotten, oldest first, beyond a limit.
+// The events that wait for rewards, in the order of their decisions, and the latest of those that
+// have ended. Times never go back, so the oldest event ends first.
 class WaitingEvents {
  public:
+  // Remembers at most so many ended events; the oldest are forgotten first.
   explicit WaitingEvents(std::size_t remembered) : remembered_(remembered) {}
 
   std::size_t size() const { return waiting_.size(); }
   std::size_t ended_count() const { return ended_.size(); }
 
-  // Nothing (nullptr) for events that are not waiting, or that nobody remembers.
+  // Return nullptr for an event that is not waiting, or not remembered.
   WaitingEvent* find(std::uint64_t key);
   const EndedEvent* find_ended(std::uint64_t key) const;
-  // The one that ends next.
+  // The event that ends next; nullptr if none is waiting.
   const WaitingEvent* oldest();
-  // How many of the oldest were decided at or before `time`, at most `limit`.
+  // The number of waiting events that were decided at or before `time`, at most `limit`.
   std::size_t count_until(std::int64_t time, std::size_t limit);
 
   // Requires a key that is neither waiting nor remembered.
   void add(WaitingEvent event);
-  // Takes a waiting event out and remembers that it ended, and by which reward.
+  // Takes a waiting event out, and remembers that it ended and by which reward.
   WaitingEvent end(std::uint64_t key, std::uint64_t reward_id);
   WaitingEvent end_oldest();
-  // A reward came after the end: its id is known from now on. Nothing for events that have not
-  // ended, and for ids that are 0.
+  // Remembers the id of a reward that came after the event's end. Does nothing for an event that is
+  // not remembered, or the id 0.
   void note_late(std::uint64_t key, std::uint64_t reward_id);
   // Drops all events of a user, waiting or ended.
   void forget(std::uint64_t user);
@@ -67,20 +68,20 @@ class WaitingEvents {
   void load(StateReader& reader, std::size_t dimension, std::size_t learners);
 
  private:
-  // A decision, by the hash of its event's id and its place in the log: an id may be used again
-  // once nobody remembers it, and is then another decision.
+  // Identifies a decision by its event's key and its log position: once an ended event is
+  // forgotten, its id may be used again for another decision.
   struct Turn {
     std::uint64_t key = 0;
-    std::uint64_t place = 0;
+    std::uint64_t log_position = 0;
   };
-  // Nothing where that decision waits no longer.
+  // Returns nullptr if that decision no longer waits.
   const WaitingEvent* waiting_at(const Turn& turn) const;
   void skip_ended();
   void remember(std::uint64_t key, EndedEvent ended);
 
   std::size_t remembered_;
   std::unordered_map<std::uint64_t, WaitingEvent> waiting_;
-  std::deque<Turn> order_;  // of decisions; some have ended
+  std::deque<Turn> order_;  // all waiting decisions, among some that have ended
   std::unordered_map<std::uint64_t, EndedEvent> ended_;
   std::deque<std::uint64_t> ended_order_;
   std::size_t float_count_ = 0;  // in the features of waiting events

@@ -3,42 +3,34 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 
 namespace mcnb {
 namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const fs::path& folder) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot make the folder: {}", folder.string(), problem.message()));
-  }
-}
-
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder, Kind kind) {
-  const bool looks = kind == Kind::kLook;
+FolderLock::FolderLock(const fs::path& folder, StorageAccess access) : path_(folder / "lock") {
+  const bool looks = access == StorageAccess::kLook;
   if (!looks) {
     make_folder(folder);
   }
-  const fs::path path = folder / "lock";
-  file_ = ::open(path.c_str(), (looks ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC, 0600);
+  file_ = ::open(path_.c_str(), (looks ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC, 0600);
   if (file_ < 0 && looks && errno == ENOENT) {
     return;
   }
   if (file_ < 0) {
     throw Error(ErrorKind::kSystem,
-                fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+                fmt::format("{}: cannot open: {}", path_.string(), std::strerror(errno)));
   }
   if (::flock(file_, (looks ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     ::close(file_);
@@ -51,6 +43,16 @@ FolderLock::~FolderLock() {
   if (file_ >= 0) {
     ::close(file_);
   }
+}
+
+bool FolderLock::held() const {
+  if (file_ < 0) {
+    return !fs::exists(path_);
+  }
+  struct stat mine {};
+  struct stat present {};
+  return ::fstat(file_, &mine) == 0 && ::stat(path_.c_str(), &present) == 0 &&
+         mine.st_dev == present.st_dev && mine.st_ino == present.st_ino;
 }
 
 }  // namespace mcnb

@@ -5,9 +5,9 @@
 
 namespace mcnb {
 
-// Lets one connection of this process write at a time. Whoever answers clients goes before whoever
-// keeps house: SQLite alone lets a connection that writes again at once win every time, while the
-// others sleep. Safe from many threads.
+// Lets one connection of this process write at a time, urgent writers (those whose clients wait)
+// before patient ones (housekeeping). SQLite alone lets a connection that writes again at once win
+// every time, while the others sleep. Safe from many threads.
 class WriteGate {
  public:
   void enter(bool urgent) {
@@ -26,11 +26,23 @@ class WriteGate {
     wake_.notify_all();
   }
 
-  // How many wait to enter.
+  // How many threads wait to enter.
   int waiting() {
     const std::lock_guard lock(mutex_);
     return urgent_ + patient_;
   }
+
+  // Is inside the gate for as long as it lives.
+  class Pass {
+   public:
+    Pass(WriteGate& gate, bool urgent) : gate_(gate) { gate_.enter(urgent); }
+    ~Pass() { gate_.leave(); }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    WriteGate& gate_;
+  };
 
  private:
   std::mutex mutex_;

@@ -5,7 +5,8 @@
 #include <Eigen/Dense>
 #include <set>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/comparison.h"
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/bandit/policy_cases.h"
@@ -33,7 +34,7 @@ struct Options {
   }
 };
 
-// CLUB as the paper has it: whole matrices, all sums and inverses and components made anew each
+// CLUB as in the paper: full matrices, with all sums, inverses and components computed again each
 // time.
 class PlainClub {
  public:
@@ -121,7 +122,7 @@ class PlainClub {
   std::uint64_t time_ = 1;
 };
 
-// Users of three groups; those of one have the same taste.
+// Users of three groups; all users of a group have the same taste.
 OwnRound in_groups(const World& world, OwnRound own) {
   for (const Arm& arm : own.round.arms) {
     const UserId group{static_cast<std::uint32_t>(arm.user) % 3};
@@ -137,7 +138,7 @@ struct Comparison : cases::Comparison<PlainClub> {
              .arrival = arrival,
              .draw = [](const World& now,
                         std::uint64_t id) { return in_groups(now, cases::draw_round(now, id)); }},
-            club_policy().build(options.values(), cases::setup_of(world, threads)),
+            find_policy("club").build(options.values(), cases::setup_of(world, threads)),
             PlainClub(world, options, cases::setup_of(world, threads).seed)) {}
 
   std::size_t component_count() { return twin().component_count(); }
@@ -203,7 +204,8 @@ TEST(Club, ChoosesAsThePaperDoesWhileUsersCome) {
 TEST(Club, StartDataCutsNoEdges) {
   const World world{.users = 5};
   ThreadPool threads(1);
-  const auto policy = club_policy().build({{"alpha_2", "0"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("club").build({{"alpha_2", "0"}}, cases::setup_of(world, threads));
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   const OwnRound own = cases::draw_round(world, 0);
   EXPECT_EQ(policy->cluster(own.round.arms[0])->size(), 5U);
@@ -222,13 +224,12 @@ TEST(Club, UsersInOneClusterShareWhatTheyKnow) {
     each.user = UserId{2};
   }
   for (const bool apart : {false, true}) {
-    const auto policy =
-        club_policy().build({{"alpha_2", apart ? "0" : "1"}}, cases::setup_of(world, threads));
+    const auto policy = find_policy("club").build({{"alpha_2", apart ? "0" : "1"}},
+                                                  cases::setup_of(world, threads));
     policy->learn(RoundId{0}, arm, 1.0F);
     const Score score = policy->scores(other)[0];
     EXPECT_EQ(score.estimate == 0.0, apart);
     EXPECT_EQ(score.cluster_size, apart ? 2U : 3U);
-    EXPECT_EQ(score.user_bonus, 0.0);
   }
 }
 
@@ -236,7 +237,8 @@ TEST(Club, TwentyThousandUsersAreHeldInTwoHundredMebibytes) {
   constexpr std::uint32_t kUsers = 20'000;
   const World world{.features = 10, .arms = 1, .users = kUsers};
   ThreadPool threads(1);
-  const auto policy = club_policy().build({{"alpha_2", "0.2"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("club").build({{"alpha_2", "0.2"}}, cases::setup_of(world, threads));
   Rng rng(1, Stream::kTest);
   for (std::uint32_t user = 0; user < kUsers; ++user) {
     const std::vector<float> x = cases::draw_unit(rng, 10);
@@ -262,7 +264,7 @@ TEST(Club, AMillionUsersOfWhomFewAreServedCostLittle) {
   ThreadPool threads(1);
   for (const char* alpha_2 : {"0.1", "1"}) {
     const auto policy =
-        club_policy().build({{"alpha_2", alpha_2}}, cases::setup_of(world, threads));
+        find_policy("club").build({{"alpha_2", alpha_2}}, cases::setup_of(world, threads));
     cases::Session session(world, Arrival::kAtOnce);
     session.play(*policy, 0, 300);
     EXPECT_LT(policy->memory_bytes(), std::size_t{1} << 20);
@@ -272,7 +274,7 @@ TEST(Club, AMillionUsersOfWhomFewAreServedCostLittle) {
 TEST(Club, StatesOfOthersThanItsMembersAreRefused) {
   const World world{.users = 2};
   ThreadPool threads(1);
-  const auto make = [&] { return club_policy().build({}, cases::setup_of(world, threads)); };
+  const auto make = [&] { return find_policy("club").build({}, cases::setup_of(world, threads)); };
   const auto policy = make();
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   // The group's state is the last RidgeState, and its count of samples comes before all numbers.
@@ -302,13 +304,13 @@ TEST(Club, StatesOfOthersThanItsMembersAreRefused) {
 TEST(Club, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& words) {
-    expect_error(ErrorKind::kUsage, words, [&] { club_policy().resolve({{name, value}}); });
+    expect_error(ErrorKind::kUsage, words, [&] { find_policy("club").resolve({{name, value}}); });
   };
   refused("lambda", "0", "option lambda: expected a number in [1e-06, 1");
   refused("alpha", "-0.1", "option alpha: expected a number in [0, 1");
   refused("alpha_2", "-0.1", "option alpha_2: expected a number in [0, 1");
   refused("graph", "sparse", "option graph: expected complete | random");
-  EXPECT_EQ(club_policy().options().size(), 4U);
+  EXPECT_EQ(find_policy("club").options().size(), 4U);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 #include <map>
 #include <set>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "mcnb/numeric/kmeans.h"
 #include "tests/bandit/comparison.h"
 #include "tests/bandit/plain_user_graph.h"
@@ -34,8 +35,8 @@ struct Options {
   }
 };
 
-// COFIBA as the paper has it: whole matrices, all sums, inverses, components and neighbourhoods
-// made anew each time. Every item knows which user graph is its own.
+// COFIBA as in the paper: full matrices, with all sums, inverses, components and neighbourhoods
+// computed again each time. Every item knows its user graph.
 class PlainCofiba {
  public:
   PlainCofiba(const World& world, const Options& options, std::uint64_t seed)
@@ -97,7 +98,7 @@ class PlainCofiba {
         linked_[*item][other] = linked_[other][*item] = false;
       }
     }
-    // Every part of what was one component, but that of the item, gets a graph of its own.
+    // Every part of the old component gets its own graph, except the part with the item.
     const std::size_t old = items_[*item].graph;
     const std::set<std::size_t> own = component(*item);
     for (std::size_t other = 0; other < items_.size(); ++other) {
@@ -118,7 +119,7 @@ class PlainCofiba {
     return graphs.size();
   }
   std::size_t item_count() const { return items_.size(); }
-  // Of the graph that has most.
+  // The number of components of the user graph with the most components.
   std::size_t most_user_components() const {
     std::size_t most = 0;
     for (const PlainUserGraph& graph : graphs_) {
@@ -324,11 +325,11 @@ struct Comparison : cases::Comparison<PlainCofiba> {
              Draw draw)
       : cases::Comparison<PlainCofiba>(
             {.world = world, .arrival = arrival, .draw = std::move(draw)},
-            cofiba_policy().build(options.values(), cases::setup_of(world, threads)),
+            find_policy("cofiba").build(options.values(), cases::setup_of(world, threads)),
             PlainCofiba(world, options, cases::setup_of(world, threads).seed)) {}
 };
 
-// Plays, and demands that items and users come apart on the way, not at once.
+// Plays, and requires that items and users separate gradually, not at once.
 void expect_splits(Comparison& both, std::uint64_t begin, std::uint64_t end) {
   std::set<std::size_t> item_components;
   std::set<std::size_t> user_components;
@@ -409,11 +410,11 @@ TEST(Cofiba, ChoosesAsThePaperDoesWhileUsersAndItemsCome) {
   EXPECT_GE(both.twin().most_user_components(), 2U);
 }
 
-// Where items have ids; policies_test.cpp holds it to the same without.
+// Tests COFIBA with item ids; policies_test.cpp tests the same without ids.
 TEST(Cofiba, GoesOnAlikeAfterALoadAndOnAnyNumberOfThreads) {
   const World world{.features = 4, .users = 9};
   const auto make = [&](ThreadPool& threads) {
-    return cofiba_policy().build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
+    return find_policy("cofiba").build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
   };
   const auto play = [&](Policy& policy, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t id = from; id < to; ++id) {
@@ -440,7 +441,8 @@ TEST(Cofiba, GoesOnAlikeAfterALoadAndOnAnyNumberOfThreads) {
 TEST(Cofiba, StartDataCutsNoEdges) {
   const World world{.users = 5};
   ThreadPool threads(1);
-  const auto policy = cofiba_policy().build({{"alpha_2", "0"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("cofiba").build({{"alpha_2", "0"}}, cases::setup_of(world, threads));
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   const OwnRound own = cases::draw_round(world, 0);
   EXPECT_EQ(policy->cluster(own.round.arms[0])->size(), 5U);
@@ -452,7 +454,8 @@ TEST(Cofiba, StartDataCutsNoEdges) {
 TEST(Cofiba, ClustersOfAUserDependOnTheItem) {
   const World world{.features = 2, .arms = 2, .users = 4};
   ThreadPool threads(1);
-  const auto policy = cofiba_policy().build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("cofiba").build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
   const std::vector<std::vector<float>> looks = {{1.0F, 0.0F}, {0.0F, 1.0F}};
   const auto arm = [&](std::uint32_t item, std::uint32_t user) {
     return Arm{.user = UserId{user}, .item = ItemId{item}, .features = {looks[item], 0}};
@@ -468,13 +471,15 @@ TEST(Cofiba, ClustersOfAUserDependOnTheItem) {
   EXPECT_EQ(policy->cluster(arm(1, 0))->size(), 4U);
 }
 
-// On blocks of their own users have nothing to share: no state is kept twice, however many user
+// Users with separate blocks have nothing to share, so no state is stored twice, however many user
 // graphs there are.
 TEST(Cofiba, UserGraphsCostNextToNothingWhereEveryUserHasABlock) {
   const World world{.features = 40, .arms = 8, .users = 8, .blocks = true};
   ThreadPool threads(1);
-  const auto policy = cofiba_policy().build({{"alpha", "0.1"}}, cases::setup_of(world, threads));
-  const auto alone = linucb_policy().build({{"users", "each"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("cofiba").build({{"alpha", "0.1"}}, cases::setup_of(world, threads));
+  const auto alone =
+      find_policy("linucb").build({{"users", "each"}}, cases::setup_of(world, threads));
   for (std::uint64_t id = 0; id < 400; ++id) {
     const OwnRound own = cases::draw_round(world, id);
     const ArmIndex choice = policy->choose(own.round);
@@ -484,11 +489,12 @@ TEST(Cofiba, UserGraphsCostNextToNothingWhereEveryUserHasABlock) {
   EXPECT_LT(policy->memory_bytes(), alone->memory_bytes() + 50'000);
 }
 
-// Ten items with a user graph each, and everybody cut from most of the others again and again.
+// Ten items with a user graph each; every user is repeatedly cut from most of the others.
 TEST(Cofiba, UserGraphsCostABitForEachUserOnlyWhereAUserCutEdges) {
   const World world{.features = 4, .users = 3000};
   ThreadPool threads(1);
-  const auto policy = cofiba_policy().build({{"alpha", "0.01"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("cofiba").build({{"alpha", "0.01"}}, cases::setup_of(world, threads));
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   const std::size_t before = policy->memory_bytes();
   for (std::uint64_t id = 0; id < 100; ++id) {
@@ -504,7 +510,7 @@ TEST(Cofiba, UserGraphsCostABitForEachUserOnlyWhereAUserCutEdges) {
 TEST(Cofiba, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& words) {
-    expect_error(ErrorKind::kUsage, words, [&] { cofiba_policy().resolve({{name, value}}); });
+    expect_error(ErrorKind::kUsage, words, [&] { find_policy("cofiba").resolve({{name, value}}); });
   };
   refused("lambda", "0", "option lambda: expected a number in [1e-06, 1");
   refused("alpha", "-0.1", "option alpha: expected a number in [0, 1");
@@ -512,7 +518,7 @@ TEST(Cofiba, OptionsOutOfRangeAreRefused) {
   refused("item_groups", "201", "option item_groups: expected a whole number in [1, 200]");
   refused("items", "ids", "option items: expected auto | groups");
   refused("most_items", "1001", "option most_items: expected a whole number in [1, 1000]");
-  EXPECT_EQ(cofiba_policy().options().size(), 6U);
+  EXPECT_EQ(find_policy("cofiba").options().size(), 6U);
 }
 
 }  // namespace

@@ -48,12 +48,12 @@ TEST(ItemTable, KnowsItemsByTheirIdsFromTheirFirstFeedbackOn) {
   EXPECT_FALSE(first.like.has_value());
   EXPECT_FALSE(first.began_anew);
   EXPECT_EQ(table.find(arm_of(y, 7), 0), 0U);    // the id counts
-  EXPECT_EQ(table.find(arm_of(y, 999), 0), 0U);  // taken for the only one
+  EXPECT_EQ(table.find(arm_of(y, 999), 0), 0U);  // an unknown id is taken for the only item
   EXPECT_EQ(table.learn(arm_of(y, 999), 0).like, 0U);
   EXPECT_EQ(table.find(arm_of(near_y, 5), 0), 1U);
   EXPECT_EQ(table.learn(arm_of(near_y, 5), 0).like, 1U);
   EXPECT_EQ(table.size(), 3U);
-  // What it looks like is what it looked like last.
+  // An item has the features that were seen last.
   EXPECT_EQ(table.learn(arm_of(y, 7), 0).item, 0U);
   EXPECT_FALSE(table.learn(arm_of(y, 7), 0).like.has_value());
   EXPECT_EQ(table.features(0).values[1], 1.0F);
@@ -179,7 +179,7 @@ TEST(ItemTable, LoadsWhatWasSaved) {
   groups.start({whole, 0});
   groups.learn(arm_of(whole, kNone), 0);
   EXPECT_TRUE(save(load(save(groups), one)) == save(groups));
-  expect_error(ErrorKind::kCorrupt, "could have been met", [&] { load(save(ids), one); });
+  expect_error(ErrorKind::kCorrupt, "not finite", [&] { load(save(ids), one); });
   for (std::size_t length = 0; length < save(ids).size(); ++length) {
     expect_error(ErrorKind::kCorrupt, "items", [&] { load(save(ids).substr(0, length), halves); });
   }
@@ -214,16 +214,16 @@ TEST(ItemTable, StatesThatNoTableWouldHaveSavedAreRefused) {
   const auto refused = [&](const std::string& words, const Saved& saved) {
     expect_error(ErrorKind::kCorrupt, words, [&] { load_saved(saved); });
   };
-  refused("not of a kind", {.identity = 3});
-  refused("not of a kind", {.identity = 2});
-  refused("not of a kind", {.keys = {5}});
-  refused("not of a kind", {.identity = 2, .keys = {}, .offsets = {0, 0, 0}});
+  refused("wrong number of items", {.identity = 3});
+  refused("wrong number of items", {.identity = 2});
+  refused("wrong number of items", {.keys = {5}});
+  refused("wrong number of items", {.identity = 2, .keys = {}, .offsets = {0, 0, 0}});
   refused("known twice", {.keys = {5, 5}});
   refused("none can have", {.keys = {5, kNone}});
   refused("none can have", {.identity = 1, .keys = {5, 1000}});
-  refused("could have been met", {.offsets = {0, 1}});
-  refused("could have been met", {.values = {1.0F}});
-  refused("could have been met", {.values = {1.0F, 2.0F, 3.0F, std::nanf("")}});
+  refused("not finite", {.offsets = {0, 1}});
+  refused("not finite", {.values = {1.0F}});
+  refused("not finite", {.values = {1.0F, 2.0F, 3.0F, std::nanf("")}});
   refused("gathered for groups", {.sample = {1.0F, 2.0F, 3.0F}});
   refused("gathered for groups", {.sample = {1.0F, 2.0F, 3.0F, HUGE_VALF}});
   refused("longer than it can be", {.sample = std::vector<float>(11 * kInputs, 0.0F)});

@@ -2,7 +2,8 @@
 
 #include <Eigen/Dense>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/policy_cases.h"
 #include "tests/sanitizers.h"
 
@@ -31,7 +32,7 @@ struct Settings {
   }
 };
 
-// KernelUCB as the paper has it: whole vectors, the whole kernel matrix, solved anew in each round.
+// KernelUCB as in the paper: whole vectors and the full kernel matrix, solved again in each round.
 class PlainKernelUcb {
  public:
   PlainKernelUcb(const World& world, const Settings& settings)
@@ -52,7 +53,7 @@ class PlainKernelUcb {
     History& history = histories_[owner];
     ++history.met;
     if (history.met > settings_.limit) {
-      // The new one is among those kept with probability limit / met.
+      // The new sample is kept with probability limit / met.
       const std::uint64_t leaver =
           Rng(7, Stream::kReservoir, history.met - 1, static_cast<std::uint32_t>(owner))
               .below(history.met);
@@ -109,12 +110,13 @@ class PlainKernelUcb {
   std::vector<History> histories_;
 };
 
-// A policy and its twin, which meet the same.
+// A policy and its twin, which get the same rounds and rewards.
 void expect_matches_textbook(const World& world, const Settings& settings, bool late) {
   SCOPED_TRACE(testing::Message() << (world.blocks ? "blocks" : "dense") << ", limit "
                                   << settings.limit << (settings.each ? ", each" : ", one"));
   ThreadPool threads(2);
-  const auto policy = kernelucb_policy().build(settings.values(), cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("kernelucb").build(settings.values(), cases::setup_of(world, threads));
   PlainKernelUcb textbook(world, settings);
   const OwnRound start = cases::draw_start(world);
   for (const Arm& arm : start.round.arms) {
@@ -129,8 +131,7 @@ void expect_matches_textbook(const World& world, const Settings& settings, bool 
     const std::vector<double> expected = textbook.scores(own.round);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       ASSERT_NEAR(scores[i].value, expected[i], kTolerance) << "round " << id << ", " << i;
-      ASSERT_DOUBLE_EQ(scores[i].value,
-                       scores[i].estimate + scores[i].meta_bonus + scores[i].user_bonus);
+      ASSERT_DOUBLE_EQ(scores[i].value, cases::sum_of(scores[i]));
     }
     const ArmIndex choice = policy->choose(own.round);
     ASSERT_EQ(index(choice),
@@ -164,8 +165,9 @@ TEST(KernelUcb, ExploresInTheFirstRound) {
   const World world;
   ThreadPool threads(1);
   for (const char* users : {"one", "each"}) {
-    const auto policy = kernelucb_policy().build(
-        {{"alpha", "3"}, {"lambda", "4"}, {"users", users}}, setup_of(world, threads));
+    const auto policy =
+        find_policy("kernelucb")
+            .build({{"alpha", "3"}, {"lambda", "4"}, {"users", users}}, setup_of(world, threads));
     for (const Score& score : policy->scores(cases::draw_round(world, 0).round)) {
       EXPECT_EQ(score.estimate, 0.0);
       EXPECT_EQ(score.value, 1.5);
@@ -176,7 +178,7 @@ TEST(KernelUcb, ExploresInTheFirstRound) {
 TEST(KernelUcb, LearnsWhatNoLineCanFit) {
   const World world{.users = 1};
   ThreadPool threads(1);
-  const auto policy = kernelucb_policy().build({{"lambda", "0.1"}}, setup_of(world, threads));
+  const auto policy = find_policy("kernelucb").build({{"lambda", "0.1"}}, setup_of(world, threads));
   double late_regret = 0.0;
   double random_regret = 0.0;
   for (std::uint64_t id = 0; id < 600; ++id) {
@@ -208,8 +210,9 @@ TEST(KernelUcb, HoldsAUniformSampleOfAllThatCame) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     PolicySetup setup = cases::setup_of(world, threads);
     setup.seed = seed;
-    const auto policy = kernelucb_policy().build(
-        {{"bandwidth", "0.001"}, {"history_limit", std::to_string(kHeld)}}, setup);
+    const auto policy =
+        find_policy("kernelucb")
+            .build({{"bandwidth", "0.001"}, {"history_limit", std::to_string(kHeld)}}, setup);
     for (const OwnRound& own : rounds) {
       policy->learn(own.round.id, own.round.arms[0], 1.0F);
     }
@@ -231,7 +234,7 @@ TEST(KernelUcb, DoesNotGrowForEver) {
   ThreadPool threads(1);
   const World world;
   const auto policy =
-      kernelucb_policy().build({{"history_limit", "30"}}, cases::setup_of(world, threads));
+      find_policy("kernelucb").build({{"history_limit", "30"}}, cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 31);
   const std::size_t full = policy->memory_bytes();
@@ -250,14 +253,13 @@ TEST(KernelUcb, OneRegressionLearnsForAllUsersAndEachForItself) {
     each.user = UserId{2};
   }
   for (const bool each : {false, true}) {
-    const auto policy =
-        kernelucb_policy().build({{"users", each ? "each" : "one"}}, setup_of(world, threads));
+    const auto policy = find_policy("kernelucb")
+                            .build({{"users", each ? "each" : "one"}}, setup_of(world, threads));
     policy->learn(RoundId{0}, arm, 1.0F);
     const Score score = policy->scores(other)[0];
     EXPECT_EQ(score.estimate == 0.0, each);
     EXPECT_EQ(score.cluster_size, each ? 1U : world.users);
-    EXPECT_EQ(score.meta_bonus == 0.0, each);
-    EXPECT_EQ(score.user_bonus == 0.0, !each);
+    EXPECT_GT(score.part("uncertainty"), 0.0);
   }
 }
 
@@ -266,7 +268,7 @@ TEST(KernelUcb, ManyArmsGiveTheSameOnAnyNumberOfThreads) {
   std::vector<double> expected;
   for (const std::size_t count : {1U, 2U, 8U}) {
     ThreadPool threads(count);
-    const auto policy = kernelucb_policy().build({}, setup_of(world, threads));
+    const auto policy = find_policy("kernelucb").build({}, setup_of(world, threads));
     cases::Session session(world, cases::Arrival::kAtOnce);
     session.play(*policy, 0, 50);
     if (count == 1) {
@@ -293,14 +295,15 @@ TEST(KernelUcb, RefusesStatesThatNoneCouldHaveSaved) {
       }
     }
     writer.finish();
-    cases::load(*kernelucb_policy().build({{"users", kind}}, setup_of(world, threads)), out.str());
+    cases::load(*find_policy("kernelucb").build({{"users", kind}}, setup_of(world, threads)),
+                out.str());
   };
   const auto refused = [&](const std::string& words, auto... values) {
     expect_error(ErrorKind::kCorrupt, words, [&] { load(values...); });
   };
-  refused("belongs to nobody", 3U, 3U, 0U, "each");  // unknown
-  refused("belongs to nobody", 3U, 1U, 0U, "one");   // everybody's belongs to user 0
-  refused("belongs to nobody", 3U, 1U, 0U, "each");  // twice
+  refused("belongs to a user that", 3U, 3U, 0U, "each");  // unknown
+  refused("belongs to a user that", 3U, 1U, 0U, "one");   // everybody's belongs to user 0
+  refused("belongs to a user that", 3U, 1U, 0U, "each");  // twice
   refused("as many samples", 3U, 1U, 5U, "each");
   refused("more users", std::uint64_t{1} << 33, 1U, 0U, "each");
 }
@@ -308,7 +311,7 @@ TEST(KernelUcb, RefusesStatesThatNoneCouldHaveSaved) {
 TEST(KernelUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value) {
     expect_error(ErrorKind::kUsage, "option " + name, [&] {
-      kernelucb_policy().resolve({{name, value}});
+      find_policy("kernelucb").resolve({{name, value}});
     });
   };
   refused("bandwidth", "0");
@@ -317,7 +320,7 @@ TEST(KernelUcb, OptionsOutOfRangeAreRefused) {
   refused("history_limit", "0");
   refused("history_limit", "20001");
   refused("users", "two");
-  EXPECT_EQ(kernelucb_policy().options().size(), 5U);
+  EXPECT_EQ(find_policy("kernelucb").options().size(), 5U);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr double kLambda = 0.3;
 constexpr std::uint32_t kLength = 3;  // of a block
 constexpr std::uint32_t kBlocks = 4;
 
-// All samples of all users over the whole vector, solved at once whenever something is asked.
+// All samples of all users over the whole vector. Every query solves for the weights again.
 class PlainUsers {
  public:
   struct Whole {
@@ -212,8 +212,8 @@ TEST(LinearUsers, LoadWhatWasSavedAndGoOnAlike) {
     const auto user = UserId{static_cast<std::uint32_t>(rng.below(15))};
     const auto offset = static_cast<std::uint32_t>(rng.below(kBlocks)) * kLength;
     const std::vector<float> x = plain::draw(rng, kLength);
-    const LinearUsers::Place there = fixture.users.add(user, {x, offset}, 0.5);
-    const LinearUsers::Place here = loaded.add(user, {x, offset}, 0.5);
+    const LinearUsers::Added there = fixture.users.add(user, {x, offset}, 0.5);
+    const LinearUsers::Added here = loaded.add(user, {x, offset}, 0.5);
     EXPECT_EQ(there.row, here.row);
     EXPECT_EQ(there.block, here.block);
     fixture.users.squared_distances(*fixture.users.find(user), squares);
@@ -262,8 +262,8 @@ TEST(LinearUsers, StatesThatNobodyWouldHaveSavedAreRefused) {
   const auto refused = [&](const std::string& words, const Saved& saved) {
     expect_error(ErrorKind::kCorrupt, words, [&] { load_saved(saved); });
   };
-  refused("belongs to nobody", {.known = {3, 4}});
-  refused("belongs to nobody", {.known = {3, 3}});
+  refused("belongs to a user that", {.known = {3, 4}});
+  refused("belongs to a user that", {.known = {3, 3}});
   refused("longer than it can be", {.known = {0, 1, 2, 3, 0}});
   refused("not in their order", {.second_block = 0});
   refused("not in their order", {.second_block = 2});

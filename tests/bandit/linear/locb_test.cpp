@@ -3,7 +3,8 @@
 #include <set>
 
 #include "mcnb/bandit/linear/linear_users.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/group_world.h"
 
 namespace mcnb::locb_test {
@@ -31,7 +32,7 @@ struct Settings {
   }
 };
 
-// What has happened to the clusters.
+// Counts of what happened to the clusters.
 struct Happened {
   int entries = 0;
   int departures = 0;
@@ -50,7 +51,7 @@ struct Happened {
   }
 };
 
-// LOCB from its words: all clusters that are not frozen are found anew after every sample, and
+// LOCB by its definition: after every sample all clusters that are not frozen are found again, and
 // every state is the sum over the members.
 class PlainLocb {
  public:
@@ -192,7 +193,7 @@ struct Play {
 
 Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const Play& play) {
   ThreadPool threads(2);
-  const auto policy = locb_policy().build(settings.values(), world.setup(threads));
+  const auto policy = find_policy("locb").build(settings.values(), world.setup(threads));
   PlainLocb twin(world, settings);
   if (play.start) {
     for (std::uint32_t user = 0; user < world.users; ++user) {
@@ -230,7 +231,7 @@ Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const
   return twin.happened();
 }
 
-// In some worlds of this kind.
+// Compares the policy with its twin in several worlds of this kind.
 Happened expect_matches_twin(GroupWorld world, const Settings& settings, const Play& play) {
   Happened all;
   for (world.seed = 1; world.seed <= 3 && !testing::Test::HasFailure(); ++world.seed) {
@@ -288,7 +289,7 @@ TEST(Locb, GoesOnAsBeforeAfterEveryLoad) {
   for (const bool blocks : {false, true}) {
     const GroupWorld world{.features = 3, .blocks = blocks, .noise = 0.3, .regroup_every = 300};
     cases::expect_loads_change_nothing(world, 1000, [&] {
-      return locb_policy().build(Settings{.gamma = 1.3}.values(), world.setup(threads));
+      return find_policy("locb").build(Settings{.gamma = 1.3}.values(), world.setup(threads));
     });
   }
 }
@@ -297,7 +298,7 @@ TEST(Locb, EveryUserIsASeedWhereNoMoreAreWanted) {
   const GroupWorld world{.users = 30, .groups = 30, .noise = 0.0};
   ThreadPool threads(1);
   const auto policy =
-      locb_policy().build({{"seeds", "1000"}, {"lambda", "0.01"}}, world.setup(threads));
+      find_policy("locb").build({{"seeds", "1000"}, {"lambda", "0.01"}}, world.setup(threads));
   for (std::uint64_t id = 0; id < 3000; ++id) {
     const OwnRound own = world.round(id);
     const ArmIndex choice = policy->choose(own.round);
@@ -309,8 +310,7 @@ TEST(Locb, EveryUserIsASeedWhereNoMoreAreWanted) {
     own.round.arms.resize(1);
     own.round.arms[0].user = UserId{user};
     const Score score = policy->scores(own.round)[0];
-    EXPECT_GT(score.meta_bonus, 0.0) << user;  // of a cluster: at least the user's own
-    EXPECT_EQ(score.user_bonus, 0.0) << user;
+    EXPECT_GT(score.part("uncertainty"), 0.0) << user;
     smallest = std::min(smallest, score.cluster_size);
   }
   EXPECT_LT(smallest, 10U);
@@ -319,8 +319,8 @@ TEST(Locb, EveryUserIsASeedWhereNoMoreAreWanted) {
 TEST(Locb, AUserInNoClusterIsScoredByItsOwnState) {
   ThreadPool threads(1);
   // One seed, known well and at once frozen.
-  const auto policy = locb_policy().build({{"alpha", "1"}, {"seeds", "1"}, {"gamma", "4"}},
-                                          {.inputs = 2, .users = 1, .threads = &threads});
+  const auto policy = find_policy("locb").build({{"alpha", "1"}, {"seeds", "1"}, {"gamma", "4"}},
+                                                {.inputs = 2, .users = 1, .threads = &threads});
   const std::vector<float> x = {1.0F, 0.0F};
   const auto round = [&](std::uint32_t user) {
     return Round{RoundId{9}, {{.user = UserId{user}, .features = {x}}}};
@@ -329,12 +329,10 @@ TEST(Locb, AUserInNoClusterIsScoredByItsOwnState) {
   policy->add_users(1);  // too late to be in it
   const Score of_cluster = policy->scores(round(0))[0];
   EXPECT_DOUBLE_EQ(of_cluster.estimate, 0.5);  // 1 / (lambda + 1)
-  EXPECT_GT(of_cluster.meta_bonus, 0.0);
-  EXPECT_EQ(of_cluster.user_bonus, 0.0);
+  EXPECT_DOUBLE_EQ(of_cluster.part("uncertainty"), std::sqrt(std::log(3.0) / 2.0));  // t = 2
   const Score of_user = policy->scores(round(1))[0];
   EXPECT_EQ(of_user.estimate, 0.0);
-  EXPECT_EQ(of_user.meta_bonus, 0.0);
-  EXPECT_DOUBLE_EQ(of_user.user_bonus, std::sqrt(std::log(3.0)));  // t = 2
+  EXPECT_DOUBLE_EQ(of_user.part("uncertainty"), std::sqrt(std::log(3.0)));  // t = 2
   EXPECT_EQ(of_user.cluster_size, 1U);
   EXPECT_EQ(policy->cluster(round(1).arms[0]), std::vector{UserId{1}});
   policy->learn(RoundId{1}, round(1).arms[0], 1.0F);
@@ -345,14 +343,14 @@ TEST(Locb, AUserInNoClusterIsScoredByItsOwnState) {
 TEST(Locb, RefusesToTellTheClusterOfWhatIsNoArm) {
   ThreadPool threads(1);
   const auto policy =
-      locb_policy().build({}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
+      find_policy("locb").build({}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
   const std::vector<float> x = {1.0F, 0.0F, 0.0F};
   expect_error(ErrorKind::kInput, "user 3 is unknown",
                [&] { policy->cluster({.user = UserId{3}, .features = {std::span(x).first(2)}}); });
   expect_error(ErrorKind::kInput, "do not fit", [&] { policy->cluster({.features = {x}}); });
 }
 
-// A state of two users, one of whom has a sample, written number by number.
+// A state of two users, written number by number. One of the users has a sample.
 struct SavedLocb {
   std::uint64_t count = 2;
   std::vector<UserId> seeds = {UserId{1}, UserId{0}};
@@ -387,36 +385,36 @@ struct SavedLocb {
 TEST(Locb, RefusesStatesThatNoneCouldHaveSaved) {
   ThreadPool threads(1);
   const auto make = [&] {
-    return locb_policy().build({}, {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
+    return find_policy("locb").build({}, {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
   };
   SavedLocb{}.load_into(*make());
   const auto refused = [&](const std::string& words, const SavedLocb& saved) {
     expect_error(ErrorKind::kCorrupt, words, [&] { saved.load_into(*make()); });
   };
-  refused("as many seeds", {.count = 1});
-  refused("as many seeds", {.count = 3});
-  refused("a seed is nobody", {.seeds = {UserId{0}, UserId{2}}});
+  refused("number of seeds", {.count = 1});
+  refused("number of seeds", {.count = 3});
+  refused("a seed is a user that does not exist", {.seeds = {UserId{0}, UserId{2}}});
   refused("a seed twice", {.seeds = {UserId{0}, UserId{0}}});
-  refused("the users there are", {.frozen = 2});
-  refused("the users there are", {.holds_unknown = 2});
-  refused("the users there are", {.users_then = 3});
-  refused("the users there are", {.size_then = 3});
-  refused("the users there are", {.members = {2}});
-  refused("the users there are", {.members = {}});
+  refused("does not fit the users", {.frozen = 2});
+  refused("does not fit the users", {.holds_unknown = 2});
+  refused("does not fit the users", {.users_then = 3});
+  refused("does not fit the users", {.size_then = 3});
+  refused("does not fit the users", {.members = {2}});
+  refused("does not fit the users", {.members = {}});
 }
 
 TEST(Locb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value) {
     expect_error(ErrorKind::kUsage, "option " + name, [&] {
-      locb_policy().resolve({{name, value}});
+      find_policy("locb").resolve({{name, value}});
     });
   };
   refused("lambda", "0");
   refused("alpha", "-1");
   refused("seeds", "0");
   refused("gamma", "-0.1");
-  EXPECT_EQ(locb_policy().resolve({}).at("seeds"), "20");
-  EXPECT_EQ(locb_policy().resolve({}).at("gamma"), number_text(0.2));
+  EXPECT_EQ(find_policy("locb").resolve({}).at("seeds"), "20");
+  EXPECT_EQ(find_policy("locb").resolve({}).at("gamma"), number_text(0.2));
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 #include <set>
 
 #include "mcnb/bandit/linear/linear_users.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/group_world.h"
 
 namespace mcnb::sclub_test {
@@ -33,7 +34,7 @@ struct Settings {
   }
 };
 
-// What has happened to the clusters.
+// Counts of what happened to the clusters.
 struct Happened {
   int splits_by_weights = 0;
   int splits_by_shares = 0;
@@ -54,8 +55,8 @@ struct Happened {
   }
 };
 
-// SCLUB from its words: every state is the sum over the members, every test asks all of them, and
-// after every round all pairs of clusters are looked at.
+// SCLUB by its definition: every state is the sum over the members, every test asks all of them,
+// and after every round all pairs of clusters are checked.
 class PlainSclub {
  public:
   PlainSclub(const GroupWorld& world, const Settings& settings)
@@ -191,7 +192,7 @@ class PlainSclub {
     return more || less;
   }
 
-  // A cluster of which every member is checked.
+  // A cluster with all members checked, so that it may be merged.
   struct Candidate {
     std::uint64_t number;
     Eigen::VectorXd weights;
@@ -260,7 +261,7 @@ struct Play {
 
 Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const Play& play) {
   ThreadPool threads(2);
-  const auto policy = sclub_policy().build(settings.values(), world.setup(threads));
+  const auto policy = find_policy("sclub").build(settings.values(), world.setup(threads));
   PlainSclub twin(world, settings);
   if (play.start) {
     for (std::uint32_t user = 0; user < world.users; ++user) {
@@ -302,7 +303,7 @@ Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const
   return twin.happened();
 }
 
-// In some worlds of this kind.
+// Compares the policy with its twin in several worlds of this kind.
 Happened expect_matches_twin(GroupWorld world, const Settings& settings, const Play& play) {
   Happened all;
   for (world.seed = 1; world.seed <= 3 && !testing::Test::HasFailure(); ++world.seed) {
@@ -370,8 +371,8 @@ TEST(Sclub, SplitsAndMergesAsBeforeAfterEveryLoad) {
   for (const bool blocks : {false, true}) {
     const GroupWorld world{.features = 3, .blocks = blocks, .skew = 1.5, .regroup_every = 300};
     cases::expect_loads_change_nothing(world, 1500, [&] {
-      return sclub_policy().build(Settings{.alpha_w = 0.5, .alpha_p = 0.1}.values(),
-                                  world.setup(threads));
+      return find_policy("sclub").build(Settings{.alpha_w = 0.5, .alpha_p = 0.1}.values(),
+                                        world.setup(threads));
     });
   }
 }
@@ -383,7 +384,7 @@ Arm arm_of(UserId user, std::span<const float> values) {
 
 TEST(Sclub, UsersAreScoredByTheirClustersAndNewOnesAreAlone) {
   ThreadPool threads(1);
-  const auto policy = sclub_policy().build(
+  const auto policy = find_policy("sclub").build(
       {{"alpha", "1"}}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
   policy->add_users(1);
   const std::vector<float> x = {1.0F, 0.0F};
@@ -391,12 +392,12 @@ TEST(Sclub, UsersAreScoredByTheirClustersAndNewOnesAreAlone) {
   const Round together{RoundId{1}, {arm_of(UserId{1}, x)}};
   const Round alone{RoundId{1}, {arm_of(UserId{3}, x)}};
   const Score of_cluster = policy->scores(together)[0];
-  EXPECT_DOUBLE_EQ(of_cluster.estimate, 0.5);                               // 1 / (lambda + 1)
-  EXPECT_DOUBLE_EQ(of_cluster.meta_bonus, std::sqrt(std::log(3.0) / 2.0));  // t = 2
+  EXPECT_DOUBLE_EQ(of_cluster.estimate, 0.5);  // 1 / (lambda + 1)
+  EXPECT_DOUBLE_EQ(of_cluster.part("uncertainty"), std::sqrt(std::log(3.0) / 2.0));  // t = 2
   EXPECT_EQ(of_cluster.cluster_size, 3U);
   const Score of_user = policy->scores(alone)[0];
   EXPECT_EQ(of_user.estimate, 0.0);
-  EXPECT_DOUBLE_EQ(of_user.meta_bonus, std::sqrt(std::log(3.0)));
+  EXPECT_DOUBLE_EQ(of_user.part("uncertainty"), std::sqrt(std::log(3.0)));
   EXPECT_EQ(of_user.cluster_size, 1U);
   EXPECT_EQ(policy->cluster(alone.arms[0]), std::vector{UserId{3}});
 }
@@ -404,7 +405,7 @@ TEST(Sclub, UsersAreScoredByTheirClustersAndNewOnesAreAlone) {
 TEST(Sclub, RefusesToTellTheClusterOfWhatIsNoArm) {
   ThreadPool threads(1);
   const auto policy =
-      sclub_policy().build({}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
+      find_policy("sclub").build({}, {.inputs = 2, .users = 3, .seed = 1, .threads = &threads});
   const std::vector<float> x = {1.0F, 0.0F, 0.0F};
   expect_error(ErrorKind::kInput, "user 3 is unknown",
                [&] { policy->cluster(arm_of(UserId{3}, std::span(x).first(2))); });
@@ -454,24 +455,25 @@ struct SavedSclub {
 TEST(Sclub, RefusesStatesThatNoneCouldHaveSaved) {
   ThreadPool threads(1);
   const auto make = [&] {
-    return sclub_policy().build({}, {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
+    return find_policy("sclub").build({},
+                                      {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
   };
   SavedSclub{}.load_into(*make());
   const auto refused = [&](const std::string& words, const SavedSclub& saved) {
     expect_error(ErrorKind::kCorrupt, words, [&] { saved.load_into(*make()); });
   };
-  refused("rounds that there were not", {.rounds = {2, 0}});
-  refused("rounds that there were not", {.rewards = 1});
-  refused("rounds that there were not", {.checked_in = {1, 2}});
-  refused("rounds that there were not", {.checked_in = {1, 0}});
-  refused("nobody's", {.rewards = 3});
+  refused("more rounds than samples", {.rounds = {2, 0}});
+  refused("more rounds than samples", {.rewards = 1});
+  refused("more rounds than samples", {.checked_in = {1, 2}});
+  refused("more rounds than samples", {.checked_in = {1, 0}});
+  refused("do not add up", {.rewards = 3});
   refused("in their order", {.numbers = {1, 0}});
   refused("in their order", {.numbers = {0, 0}});
   refused("in their order", {.numbers = {0, 2}});
   refused("cannot have", {.members = {{UserId{0}}, {UserId{0}}}});
   refused("cannot have", {.members = {{UserId{0}}, {UserId{2}}}});
-  refused("could have been", {.members = {{UserId{0}}, {}}});
-  refused("could have been", {.phase = 2});
+  refused("a cluster is empty", {.members = {{UserId{0}}, {}}});
+  refused("of a phase yet to come", {.phase = 2});
   refused("state", {.members = {{UserId{0}, UserId{1}}, {}}});  // which has a state of its own
   refused("in no cluster", {.numbers = {0}});
   refused("old weights", {.old_blocks = {1}, .old_values = {0.0, 0.0}});
@@ -482,14 +484,14 @@ TEST(Sclub, RefusesStatesThatNoneCouldHaveSaved) {
 TEST(Sclub, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value) {
     expect_error(ErrorKind::kUsage, "option " + name, [&] {
-      sclub_policy().resolve({{name, value}});
+      find_policy("sclub").resolve({{name, value}});
     });
   };
   refused("lambda", "0");
   refused("alpha", "-1");
   refused("alpha_w", "-1");
   refused("alpha_p", "nan");
-  EXPECT_EQ(parse_number("alpha_p", {0.0, 10.0}, sclub_policy().resolve({}).at("alpha_p")),
+  EXPECT_EQ(parse_number("alpha_p", {0.0, 10.0}, find_policy("sclub").resolve({}).at("alpha_p")),
             std::sqrt(2.0));
 }
 

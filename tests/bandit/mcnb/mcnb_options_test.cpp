@@ -63,7 +63,7 @@ TEST(McnbOptions, UnknownNamesAndChoicesAreRefused) {
   expect_error(ErrorKind::kUsage, "best", [] { mcnb_preset("best"); });
 }
 
-// However they got there.
+// Options that were set in the struct are checked like options that were parsed.
 TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   const World world;
   ThreadPool threads(1);
@@ -81,16 +81,17 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   refused("option meta_steps: expected a whole number in [1, 10000], got \"0\"",
           [](auto& o) { o.meta_steps = 0; });
   refused("option width: expected a whole number in [1, 16384], got \"0\"",
-          [](auto& o) { o.width = 0; });
+          [](auto& o) { o.network.width = 0; });
   refused("option width: expected a whole number in [1, 16384], got \"4294967297\"",
-          [](auto& o) { o.width = 4294967297; });
-  refused("option depth", [](auto& o) { o.depth = 1; });
+          [](auto& o) { o.network.width = 4294967297; });
+  refused("option depth", [](auto& o) { o.network.depth = 1; });
   PolicySetup without_features = cases::setup_of(world, threads);
   without_features.user_features = {};
   without_features.user_feature_count = 0;
-  expect_error(
-      ErrorKind::kUsage, "option pre_clusters: expected 0 where users have no features, got \"3\"",
-      [&] { Mcnb(with(McnbOptions{}, [](auto& o) { o.pre_clusters = 3; }), without_features); });
+  expect_error(ErrorKind::kUsage,
+               "option pre_clusters: must be 0 because these users have no features (got 3)", [&] {
+                 Mcnb(with(McnbOptions{}, [](auto& o) { o.pre_clusters = 3; }), without_features);
+               });
   PolicySetup nobody = cases::setup_of(world, threads);
   nobody.users = 0;
   expect_error(ErrorKind::kUsage, "users: expected at least 1",
@@ -104,7 +105,7 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   });
 }
 
-// SPEC section 3.
+// The values are those of the specification, section 3.
 TEST(McnbOptions, PresetsAreThoseOfThePaper) {
   const McnbOptions algorithm = parse_mcnb_options({{"preset", "algorithm"}});
   EXPECT_EQ(algorithm.feedback, Feedback::kCluster);
@@ -119,23 +120,23 @@ TEST(McnbOptions, PresetsAreThoseOfThePaper) {
   EXPECT_EQ(algorithm.delta, 0.1);
   EXPECT_EQ(algorithm.eta_1, 0.05);
   EXPECT_EQ(algorithm.eta_2, 0.05);
-  EXPECT_EQ(algorithm.width, 100U);
-  EXPECT_EQ(algorithm.depth, 2U);
-  EXPECT_FALSE(algorithm.biases);
-  EXPECT_EQ(algorithm.initialisation, Initialisation::kPaper);
+  EXPECT_EQ(algorithm.network.width, 100U);
+  EXPECT_EQ(algorithm.network.depth, 2U);
+  EXPECT_FALSE(algorithm.network.biases);
+  EXPECT_EQ(algorithm.network.initialisation, Initialisation::kPaper);
   EXPECT_EQ(algorithm.history_limit, 0U);
 
   const McnbOptions experiments = parse_mcnb_options({{"preset", "experiments"}});
   EXPECT_EQ(experiments.feedback, Feedback::kServed);
   EXPECT_EQ(experiments.training, TrainingMode::kReplay);
-  EXPECT_EQ(experiments.train_every, 10U);
-  EXPECT_EQ(experiments.train_often_until, 1000U);
-  EXPECT_EQ(experiments.train_every_later, 100U);
+  EXPECT_EQ(experiments.replay.train_every, 10U);
+  EXPECT_EQ(experiments.replay.train_often_until, 1000U);
+  EXPECT_EQ(experiments.replay.train_every_later, 100U);
   EXPECT_EQ(experiments.user_steps, 500U);
   EXPECT_EQ(experiments.theta_steps, 1000U);
-  EXPECT_EQ(experiments.optimiser, Optimiser::kAdam);
-  EXPECT_EQ(experiments.learning_rate, 1e-3);
-  EXPECT_EQ(experiments.stop_loss, 1e-3);
+  EXPECT_EQ(experiments.replay.optimiser, Optimiser::kAdam);
+  EXPECT_EQ(experiments.replay.learning_rate, 1e-3);
+  EXPECT_EQ(experiments.replay.stop_loss, 1e-3);
   EXPECT_EQ(experiments.meta_steps, 5U);
   EXPECT_EQ(experiments.meta_samples, 20U);
   EXPECT_EQ(experiments.eta_2, 0.01);
@@ -156,7 +157,7 @@ TEST(McnbOptions, HelpTellsOfEveryOption) {
     EXPECT_FALSE(option.help.empty()) << option.name;
     EXPECT_FALSE(option.expected.empty()) << option.name;
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
-    parse_mcnb_options({{option.name, option.standard}});  // what is said to stand can be set
+    parse_mcnb_options({{option.name, option.standard}});  // the default can be set
   }
   for (const char* name :
        {"preset", "gamma", "nu", "S", "delta", "eta_1", "eta_2", "exploration", "nonnegative",

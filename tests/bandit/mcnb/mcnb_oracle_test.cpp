@@ -30,8 +30,8 @@ constexpr double kUnsure = 1e-5;  // differences this near to the threshold, and
 struct OracleCase {
   const char* name;
   World world{.features = 4, .arms = 4, .users = 10};
-  bool user_per_arm = false;  // dense features too
-  bool late = false;          // shuffled, and one in ten never comes
+  bool user_per_arm = false;  // also if the features are no blocks
+  bool late = false;          // feedback comes shuffled, and one in ten never comes
   bool start = true;
   std::size_t users_at_first = 10;  // the others come one by one
   McnbOptions options = lively();
@@ -44,7 +44,7 @@ OwnRound draw_round(const OracleCase& what, std::size_t users, std::uint64_t id)
   const auto count = static_cast<std::uint32_t>(what.world.arms);
   for (std::uint32_t i = 0; i < count; ++i) {
     UserId& user = own.round.arms[i].user;
-    if (what.world.blocks) {  // two data sets, as in Mnist and Notmnist
+    if (what.world.blocks) {  // two data sets in turn, as in mnist-notmnist
       user = UserId{users >= 2 * count && id % 2 == 1 ? i + count : i};
     } else if (what.user_per_arm) {
       user = UserId{static_cast<std::uint32_t>((index(user) + 3 * i) % users)};
@@ -56,7 +56,7 @@ OwnRound draw_round(const OracleCase& what, std::size_t users, std::uint64_t id)
   return own;
 }
 
-// Both, and what is compared.
+// Plays the same rounds with both and compares them.
 class Duel {
  public:
   explicit Duel(const OracleCase& what)
@@ -97,7 +97,7 @@ class Duel {
     return setup;
   }
 
-  // The members according to the fast one, where the textbook agrees.
+  // The members that the fast M-CNB finds; expects that the textbook finds the same.
   TextbookMcnb::Members members(const Arm& arm) {
     const std::vector<UserId> found = fast_.cluster(arm).value();
     const std::vector<double> differences = textbook_.differences(arm);
@@ -145,11 +145,11 @@ class Duel {
     waiting_.emplace_back(std::move(own), choice);
     Rng rng(case_.world.seed, Stream::kTest, id, 6);
     while (waiting_.size() > (case_.late ? 15 : 0)) {
-      const auto place = static_cast<std::ptrdiff_t>(rng.below(waiting_.size()));
+      const auto position = static_cast<std::ptrdiff_t>(rng.below(waiting_.size()));
       if (!case_.late || rng.chance(0.9)) {
-        give_feedback(waiting_[static_cast<std::size_t>(place)]);
+        give_feedback(waiting_[static_cast<std::size_t>(position)]);
       }
-      waiting_.erase(waiting_.begin() + place);
+      waiting_.erase(waiting_.begin() + position);
     }
   }
 
@@ -167,7 +167,7 @@ class Duel {
     }
   }
 
-  // Into the order of the fast one's storage; both must hold the same.
+  // Puts the events into the order of the fast M-CNB's slots; both must hold the same events.
   void arrange(std::vector<Event>& events) {
     std::vector<Event> arranged;
     for (const Sample& sample : fast_.histories().all_samples()) {
@@ -185,7 +185,7 @@ class Duel {
            std::ranges::equal(event.x.values, sample.features.values);
   }
 
-  // The two differ. They may, where single precision took the other side of a kink.
+  // The two differ. They may if single precision landed on the other side of a kink.
   void expect_a_kink(double margin) {
     EXPECT_LT(margin, kUnsure) << "scores differ by " << largest_score_ << ", parameters by "
                                << largest_parameter_;
@@ -194,14 +194,14 @@ class Duel {
 
   bool same_estimate(const Score& score, const Score& expected) {
     const double difference = std::max(std::abs(score.estimate - expected.estimate),
-                                       std::abs(score.meta_bonus - expected.meta_bonus));
+                                       std::abs(score.part("meta") - expected.part("meta")));
     largest_score_ = std::max(largest_score_, difference);
     return difference <= case_.tolerance;
   }
 
   void compare_rest(const Score& score, const Score& expected) {
-    ASSERT_NEAR(score.user_bonus, expected.user_bonus, 1e-12);
-    ASSERT_EQ(score.value, score.estimate + score.meta_bonus + score.user_bonus);
+    ASSERT_NEAR(score.part("user"), expected.part("user"), 1e-12);
+    ASSERT_EQ(score.value, cases::sum_of(score));
     ASSERT_EQ(score.cluster_size, expected.cluster_size);
     ASSERT_TRUE(score.considered);
   }
@@ -217,14 +217,14 @@ class Duel {
     }
   }
 
-  // Of Theta and of all users.
+  // Compares the parameters of Theta and of all users.
   bool same_parameters() {
     double largest = 0.0;
     const auto compare = [&](std::span<const float> found, const std::vector<double>& expected) {
       EXPECT_EQ(found.size(), expected.size());
       for (std::size_t i = 0; i < expected.size(); ++i) {
         const double difference = std::abs(found[i] - expected[i]);
-        largest = difference <= largest ? largest : difference;  // not a number: largest
+        largest = difference <= largest ? largest : difference;  // NaN counts as the largest
       }
     };
     compare(fast_.meta_learner().parameters(), textbook_.theta());
@@ -257,7 +257,7 @@ void expect_matches_textbook(const OracleCase& what) {
 }
 
 McnbOptions deep(McnbOptions options) {
-  options.depth = 3;
+  options.network.depth = 3;
   return options;
 }
 
@@ -323,12 +323,12 @@ TEST(McnbOracle, WholeHistories) {
 }
 
 TEST(McnbOracle, OtherNetworks) {
-  const McnbOptions biases = with(lively(), [](auto& o) { o.biases = true; });
+  const McnbOptions biases = with(lively(), [](auto& o) { o.network.biases = true; });
   expect_matches_textbook({.name = "biases", .options = biases});
   expect_matches_textbook(
       {.name = "biases, three layers, blocks", .world = kBlocks, .options = deep(biases)});
   const McnbOptions symmetric = with(lively(), [](auto& o) {
-    o.initialisation = Initialisation::kSymmetric;
+    o.network.initialisation = Initialisation::kSymmetric;
     o.gamma = 0.03;
   });
   expect_matches_textbook({.name = "symmetric", .options = symmetric});
@@ -379,7 +379,8 @@ TEST(McnbOracle, ALiveServiceHasNoStartData) {
 
 // Gamma and the rates of the paper: every cluster is all users.
 TEST(McnbOracle, PresetAlgorithm) {
-  const McnbOptions algorithm = with(mcnb_preset("algorithm"), [](auto& o) { o.width = 32; });
+  const McnbOptions algorithm =
+      with(mcnb_preset("algorithm"), [](auto& o) { o.network.width = 32; });
   expect_matches_textbook({.name = "dense", .options = algorithm, .proper_share = 0.0});
   expect_matches_textbook({.name = "blocks, three layers",
                            .world = kBlocks,
@@ -395,7 +396,7 @@ TEST(McnbOracle, PresetExperiments) {
                            .user_per_arm = true,
                            .late = true,
                            .options = deep(with(replay, [](auto& o) {
-                             o.biases = true;
+                             o.network.biases = true;
                              o.history_limit = 6;
                            }))});
 }
@@ -403,8 +404,8 @@ TEST(McnbOracle, PresetExperiments) {
 TEST(McnbOracle, ReplayOfClusterFeedback) {
   const McnbOptions replay = with(lively(), [](auto& o) {
     o.training = TrainingMode::kReplay;
-    o.optimiser = Optimiser::kSgd;
-    o.learning_rate = 0.05;
+    o.replay.optimiser = Optimiser::kSgd;
+    o.replay.learning_rate = 0.05;
     o.user_steps = 100;
     o.theta_steps = 150;
   });

@@ -1,4 +1,4 @@
-// What M-CNB keeps across save and load, and across calls that it refuses.
+// The state of M-CNB: saved, loaded, forgotten in part, and unchanged by calls that it refuses.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ const World kWorld{.features = 4, .arms = 4, .users = 8};
 const World kBlocks{.features = 4, .arms = 4, .users = 4, .blocks = true};
 constexpr std::uint64_t kRounds = 110;
 
-// Groups of equal users, for pre-clusters.
+// One feature for each user; users with equal features form pre-clusters.
 const std::vector<float> kUserFeatures{0, 1, 2, 3, 0, 1, 2, 3};
 
 class Own {
@@ -57,14 +57,14 @@ std::vector<StateCase> all_cases() {
       {"live", kWorld, lively(), false},
       {"served, blocks", kBlocks, with(lively(), [](auto& o) { o.feedback = Feedback::kServed; })},
       {"bounded", kWorld, bounded},
-      {"bounded, blocks, live, three layers", kBlocks, with(bounded, [](auto& o) { o.depth = 3; }),
-       false},
+      {"bounded, blocks, live, three layers", kBlocks,
+       with(bounded, [](auto& o) { o.network.depth = 3; }), false},
       {"replay", kWorld, cases::short_replay()},
       {"replay, bounded, blocks", kBlocks,
        with(cases::short_replay(),
             [](auto& o) {
               o.history_limit = 4;
-              o.biases = true;
+              o.network.biases = true;
             })},
       {"pre-clusters, few arms", kWorld,
        with(lively(),
@@ -75,7 +75,7 @@ std::vector<StateCase> all_cases() {
   };
 }
 
-// All that two runs can be told apart by.
+// Everything that can differ between two runs.
 struct Outcome {
   std::vector<double> values;
   std::vector<std::size_t> choices;
@@ -119,7 +119,7 @@ TEST(McnbState, SaveAndLoadInTheMiddleChangesNothing) {
   }
 }
 
-// At once the clusters of the decision are still known; after a load they are found again.
+// Feedback at once uses the clusters of the decision; after a load they are found again.
 TEST(McnbState, FeedbackAtOnceIsAsIfTheDecisionWereForgotten) {
   for (const StateCase& what : all_cases()) {
     SCOPED_TRACE(what.name);
@@ -138,7 +138,7 @@ TEST(McnbState, FeedbackAtOnceIsAsIfTheDecisionWereForgotten) {
   }
 }
 
-// Feedback that looks like the last decision's, and is not.
+// Feedback that resembles the last decision but has another user or other features.
 TEST(McnbState, OnlyTheSameArmIsRemembered) {
   Own one(kWorld, lively());
   Own other(kWorld, lively());
@@ -167,7 +167,7 @@ TEST(McnbState, OnlyTheSameArmIsRemembered) {
     other->learn(own.round.id, arm, 0.5F);
     EXPECT_TRUE(plain::same_bits(cases::knowledge(*one), cases::knowledge(*other)));
   }
-  // Networks that were set from outside make the decision old.
+  // The decision is forgotten when a caller sets a network.
   cases::load(*one, before);
   cases::load(*other, before);
   one->choose(own.round);
@@ -191,9 +191,9 @@ TEST(McnbState, OfOtherOptionsOrAnotherSeedIsRefused) {
     Own other(world, options);
     expect_error(ErrorKind::kCorrupt, "", [&] { cases::load(*other, state); });
   };
-  refused(kWorld, with(lively(), [](auto& o) { o.width = 8; }));
-  refused(kWorld, with(lively(), [](auto& o) { o.depth = 3; }));
-  refused(kWorld, with(lively(), [](auto& o) { o.biases = true; }));
+  refused(kWorld, with(lively(), [](auto& o) { o.network.width = 8; }));
+  refused(kWorld, with(lively(), [](auto& o) { o.network.depth = 3; }));
+  refused(kWorld, with(lively(), [](auto& o) { o.network.biases = true; }));
   refused(kWorld, with(lively(), [](auto& o) { o.history_limit = 3; }));
   refused(kBlocks, lively());
   ThreadPool threads(1);
@@ -206,30 +206,57 @@ TEST(McnbState, OfOtherOptionsOrAnotherSeedIsRefused) {
 
 TEST(McnbState, ThatIsDamagedIsRefused) {
   Own own(kWorld, with(lively(), [](auto& o) {
-            o.width = 6;
+            o.network.width = 6;
             o.history_limit = 3;
           }));
   Session session(kWorld, Arrival::kAtOnce);
   session.start(*own);
   session.play(*own, 0, 30);
   const std::string state = saved(*own);
-  const auto refused = [&](const std::string& damaged, std::size_t place) {
+  const auto refused = [&](const std::string& damaged, std::size_t offset) {
     Own other(kWorld, own->options());
     try {
       cases::load(*other, damaged);
-      ADD_FAILURE() << "not noticed at byte " << place << " of " << state.size();
+      ADD_FAILURE() << "not noticed at byte " << offset << " of " << state.size();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kCorrupt) << error.what();
     }
   };
-  for (std::size_t place = 0; place < state.size(); place += 1 + state.size() / 97) {
+  for (std::size_t offset = 0; offset < state.size(); offset += 1 + state.size() / 97) {
     std::string damaged = state;
-    damaged[place] = static_cast<char>(damaged[place] ^ 0x10);
-    refused(damaged, place);
-    refused(state.substr(0, place), place);
+    damaged[offset] = static_cast<char>(damaged[offset] ^ 0x10);
+    refused(damaged, offset);
+    refused(state.substr(0, offset), offset);
   }
   refused(state.substr(0, state.size() - 1), state.size() - 1);
   refused(state + "x", state.size());
+}
+
+TEST(McnbState, AForgottenUserIsAsNewAndTheOthersStayAsTheyWere) {
+  ThreadPool pool(2);
+  for (const Feedback feedback : {Feedback::kServed, Feedback::kCluster}) {
+    Mcnb policy(with(lively(), [&](auto& o) { o.feedback = feedback; }),
+                cases::setup_of(kWorld, pool));
+    for (std::uint64_t t = 0; t < 60; ++t) {
+      const OwnRound own = cases::draw_round(kWorld, t);
+      policy.learn(own.round.id, own.round.arms[0], static_cast<float>(t % 2));
+    }
+    const UserId user = cases::draw_round(kWorld, 3).round.arms[0].user;
+    const UserId other{index(user) == 0 ? 1U : 0U};
+    ASSERT_GT(policy.histories().size(user), 0U);
+    const std::span<const float> others = policy.user_learners().parameters(other);
+    const std::vector<float> before(others.begin(), others.end());
+    EXPECT_TRUE(policy.forget(user));
+    EXPECT_EQ(policy.histories().size(user), 0U);
+    EXPECT_EQ(policy.trained_count(user), 0U);
+    EXPECT_TRUE(std::ranges::equal(policy.user_learners().parameters(user),
+                                   policy.user_learners().start()));
+    EXPECT_TRUE(std::ranges::equal(policy.user_learners().parameters(other), before));
+    const std::string state = saved(policy);
+    Mcnb loaded(policy.options(), cases::setup_of(kWorld, pool));
+    cases::load(loaded, state);
+    EXPECT_EQ(saved(loaded), state);
+  }
 }
 
 class McnbRefuses : public testing::Test {
@@ -241,14 +268,14 @@ class McnbRefuses : public testing::Test {
     before_ = saved(*own_);
   }
 
-  // By `choose` and `scores` alike, with nothing changed.
+  // Expects that `choose` and `scores` refuse the round and change nothing.
   void refused_round(const std::string& words, const Round& round) {
     expect_error(ErrorKind::kInput, words, [&] { own_->choose(round); });
     expect_error(ErrorKind::kInput, words, [&] { own_->scores(round); });
     EXPECT_EQ(saved(*own_), before_) << words;
   }
 
-  // As feedback, as start data and for a look, and in a round.
+  // Expects that the arm is refused in a round, as feedback, as start data and by `cluster`.
   void refused_arm(const std::string& words, const Arm& arm) {
     Round round = round_.round;
     round.arms[2] = arm;

@@ -27,7 +27,7 @@ using plain::same_bits;
 const World kWorld{.features = 4, .arms = 4, .users = 10};
 const World kBlocks{.features = 4, .arms = 4, .users = 4, .blocks = true};
 
-// A policy with threads of its own.
+// A policy that has its own threads.
 struct Own {
   explicit Own(const World& world, const McnbOptions& options = lively(), std::size_t count = 2)
       : threads(count), policy(options, cases::setup_of(world, threads)) {}
@@ -40,7 +40,7 @@ void learn(Mcnb& policy, const OwnRound& own, ArmIndex arm) {
   policy.learn(own.round.id, own.arm(arm), own.rewards[index(arm)]);
 }
 
-// A round all of whose arms are for one user.
+// A round whose arms are all for one user.
 OwnRound round_for(UserId user, std::uint64_t id) {
   OwnRound own = cases::draw_round(kWorld, id);
   for (Arm& arm : own.round.arms) {
@@ -98,14 +98,14 @@ TEST(Mcnb, UnknownUsersHaveTheBonusOfOneTraining) {
   const double once = options.exploration * (std::sqrt((options.s + 1.0) / 2.0) +
                                              std::sqrt(2.0 * std::log(1.0 / options.delta)));
   EXPECT_EQ(own.policy.trained_count(UserId{3}), 0U);
-  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].user_bonus, once);
+  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].part("user"), once);
   EXPECT_EQ(own.policy.scores(round.round)[0].cluster_size, kWorld.users);
   learn(own.policy, round, ArmIndex{0});
   EXPECT_EQ(own.policy.trained_count(UserId{3}), 1U);
-  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].user_bonus, once);
+  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].part("user"), once);
   learn(own.policy, round, ArmIndex{1});
   EXPECT_EQ(own.policy.trained_count(UserId{3}), 2U);
-  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].user_bonus, once / std::sqrt(2.0));
+  EXPECT_DOUBLE_EQ(own.policy.scores(round.round)[0].part("user"), once / std::sqrt(2.0));
 }
 
 TEST(Mcnb, TheFirstFeedbackOfAUserIsThatUsersAlone) {
@@ -118,13 +118,13 @@ TEST(Mcnb, TheFirstFeedbackOfAUserIsThatUsersAlone) {
     EXPECT_EQ(own.policy.histories().size(UserId{user}), user == 3 ? 1U : 0U);
   }
   EXPECT_TRUE(same_bits(own.policy.meta_learner().parameters(), learners.start()));
-  // The second one is all users'.
+  // All users learn from the second one.
   learn(own.policy, round_for(UserId{3}, 1), ArmIndex{0});
   for (std::uint32_t user = 0; user < kWorld.users; ++user) {
     EXPECT_EQ(own.policy.trained_count(UserId{user}), user == 3 ? 2U : 1U);
   }
   EXPECT_FALSE(same_bits(own.policy.meta_learner().parameters(), learners.start()));
-  // User 5 has been trained on user 3's feedback, and still has a first one.
+  // User 5 has been trained on user 3's feedback, but user 5's own first feedback is still to come.
   learn(own.policy, round_for(UserId{5}, 2), ArmIndex{0});
   for (std::uint32_t user = 0; user < kWorld.users; ++user) {
     EXPECT_EQ(own.policy.trained_count(UserId{user}), user == 3 || user == 5 ? 2U : 1U);
@@ -133,7 +133,7 @@ TEST(Mcnb, TheFirstFeedbackOfAUserIsThatUsersAlone) {
 
 TEST(Mcnb, AllUsersOfALiveServiceComeToDiffer) {
   Own own(kWorld, with(lively(), [](auto& o) { o.gamma = 0.999; }));
-  for (std::uint32_t id = 0; id < 20; ++id) {  // user 0 often, before the others come
+  for (std::uint32_t id = 0; id < 20; ++id) {  // user 0 ten times, then each user once
     learn(own.policy, round_for(UserId{id < 10 ? 0 : id - 10}, id), ArmIndex{0});
   }
   std::set<std::vector<float>> different;
@@ -156,7 +156,8 @@ TEST(Mcnb, UsersWhomNobodyTouchesShareOneNetwork) {
   EXPECT_EQ(own.policy.user_learners().distinct_count(), served.size());
 }
 
-// Same predictions, same clusters, same updates; so users part only by data of their own.
+// Equal users have the same predictions, clusters and updates, so only data of their own makes them
+// differ.
 TEST(Mcnb, EqualUsersStayEqualUnderClusterFeedback) {
   Own own(kWorld);
   const NetworkPool& learners = std::as_const(own.policy).user_learners();
@@ -198,7 +199,7 @@ TEST(Mcnb, NewUsersMayComeAtAnyTime) {
 TEST(Mcnb, ThreadsDoNotChangeAnything) {
   const World world{.features = 6, .arms = 15, .users = 300};
   for (const McnbOptions& options : {lively(), with(lively(), [](auto& o) {
-                                       o.depth = 3;
+                                       o.network.depth = 3;
                                        o.meta_steps = 2;
                                        o.meta_samples = 5;
                                      })}) {
@@ -248,7 +249,7 @@ TEST(Mcnb, GivesTiesToTheLowestIndex) {
   }
   EXPECT_EQ(same.policy.choose(round.round), ArmIndex{0});
   Own zero(kWorld, with(lively(), [](auto& o) {
-             o.initialisation = Initialisation::kSymmetric;  // f = 0 everywhere
+             o.network.initialisation = Initialisation::kSymmetric;  // f = 0 everywhere
              o.exploration = 0.0;
            }));
   for (std::uint64_t id = 0; id < 5; ++id) {
@@ -322,7 +323,7 @@ TEST(Mcnb, KeepsTheArmsWithTheHighestPlainEstimates) {
 TEST(Mcnb, TakesTenThousandArms) {
   const World world{.features = 3, .arms = kMostArms, .users = 3};
   Own own(world, with(lively(), [](auto& o) {
-            o.width = 4;
+            o.network.width = 4;
             o.meta_steps = 2;
           }));
   cases::start_all(world, own.policy);
@@ -331,7 +332,7 @@ TEST(Mcnb, TakesTenThousandArms) {
   learn(own.policy, round, ArmIndex{kMostArms - 1});
 }
 
-// Users in groups by their features, against groups as users.
+// A policy with pre-clusters must equal a policy whose users are the groups.
 TEST(Mcnb, PreClustersActAsOneUserEach) {
   const World world{.features = 4, .arms = 4, .users = 30};
   constexpr std::size_t kGroups = 5;
@@ -353,7 +354,7 @@ TEST(Mcnb, PreClustersActAsOneUserEach) {
   EXPECT_EQ(grouped.user_count(), world.users);
   EXPECT_EQ(grouped.user_learners().user_count(), kGroups);
   for (std::uint64_t id = 0; id < 100; ++id) {
-    if (id == 60) {  // of whom nothing is known: each for itself
+    if (id == 60) {  // newcomers belong to no group
       grouped.add_users(1);
       groups.add_users(1);
     }

@@ -15,7 +15,7 @@ using plain::PlainNetwork;
 constexpr double kRate = 0.2;
 const UserId kUser{0};
 
-// A meta-learner away from its start, events of all kinds, and the same in double precision.
+// A meta-learner that has moved away from its start, stored events, and a copy in double precision.
 class Case {
  public:
   Case(const NetworkShape& shape, std::uint64_t seed)
@@ -32,7 +32,7 @@ class Case {
 
   PlainNetwork plain() const { return {shape_, meta.parameters()}; }
 
-  // A block anywhere, or the whole of x.
+  // A block at any offset, or all inputs.
   OwnFeatures draw_features() {
     const auto inputs = static_cast<std::uint64_t>(shape_.inputs);
     const std::uint64_t count = rng_.chance(0.3) ? inputs : 1 + rng_.below(inputs);
@@ -58,7 +58,7 @@ class Case {
     return draws;
   }
 
-  // The mean loss's gradient, explicitly.
+  // One step down the gradient of the mean loss, with explicit vectors.
   void step(PlainNetwork& network, std::span<const Draw> draws) const {
     std::vector<double> sum(network.parameters().size(), 0.0);
     for (const Draw& draw : draws) {
@@ -101,12 +101,12 @@ void expect_adapts_as_the_textbook(Case& test, std::span<const std::vector<Draw>
       x = test.draw_features();
     }
     const AdaptedMeta adapted =
-        test.meta.seen_from(x.view(), steps, test.histories, kRate, scratch);
+        test.meta.adapted_at(x.view(), steps, test.histories, kRate, scratch);
     const double size = 1.0 + expected.magnitude(x.view());
     EXPECT_NEAR(adapted.estimate, expected.value(x.view()), 1e-5 * size);
     EXPECT_NEAR(adapted.gradient_move, test.gradient_move(expected, x.view()), 2e-5 * size);
   }
-  EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));  // looking moves nothing
+  EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));  // adapted_at changes nothing
   EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
   const std::vector<double> moved(test.meta.parameters().begin(), test.meta.parameters().end());
   EXPECT_LT(plain::distance(moved, expected.parameters()),
@@ -145,7 +145,7 @@ TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
       const std::vector<std::vector<Draw>> none(steps);
       const OwnFeatures x = test.draw_features();
       const AdaptedMeta adapted =
-          test.meta.seen_from(x.view(), none, test.histories, kRate, scratch);
+          test.meta.adapted_at(x.view(), none, test.histories, kRate, scratch);
       EXPECT_NEAR(adapted.estimate, theta.value(x.view()), 1e-5);
       EXPECT_NEAR(adapted.gradient_move, test.gradient_move(theta, x.view()), 1e-4);
       EXPECT_TRUE(test.meta.adapt(none, test.histories, kRate, scratch));
@@ -167,7 +167,7 @@ TEST(MetaLearner, StaysAsItIsWhereItWouldLeaveTheFiniteNumbers) {
   }
 }
 
-// The next arm must not see what this one's adaptation left behind.
+// What an adaptation leaves in the scratch memory must not change the next one.
 TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
   for (const std::uint32_t depth : {2U, 3U}) {
     Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 10);
@@ -176,10 +176,10 @@ TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
     const OwnFeatures x = test.draw_features();
     const OwnFeatures y = test.draw_features();
     MetaScratch used;
-    test.meta.seen_from(x.view(), one, test.histories, kRate, used);
-    const AdaptedMeta second = test.meta.seen_from(y.view(), other, test.histories, kRate, used);
+    test.meta.adapted_at(x.view(), one, test.histories, kRate, used);
+    const AdaptedMeta second = test.meta.adapted_at(y.view(), other, test.histories, kRate, used);
     MetaScratch fresh;
-    const AdaptedMeta alone = test.meta.seen_from(y.view(), other, test.histories, kRate, fresh);
+    const AdaptedMeta alone = test.meta.adapted_at(y.view(), other, test.histories, kRate, fresh);
     EXPECT_TRUE(plain::same_bits(second.estimate, alone.estimate));
     EXPECT_EQ(second.gradient_move, alone.gradient_move);
   }

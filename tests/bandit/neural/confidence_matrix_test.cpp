@@ -18,7 +18,7 @@ struct Source {
         rng(1, Stream::kTest, network_shape.parameter_count()),
         network(plain::draw_network(rng, network_shape)) {}
 
-  // At a block of features, anywhere.
+  // Returns the gradient at a block of features with a random offset.
   GradientFactors draw() {
     points.push_back(plain::draw(rng, features));
     const std::uint64_t places = shape.inputs - features + 1;
@@ -77,7 +77,7 @@ TEST(ConfidenceMatrix, GivesTheSquaresOfTheExplicitInverse) {
   }
 }
 
-// Where all gradients are one, the bound is the square itself.
+// If all gradients are equal, the bound equals the square.
 TEST(ConfidenceMatrix, KnowsWhatGradientsHaveInCommon) {
   const NetworkShape shape{6, 5, 2, false};
   ThreadPool threads(1);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/textbook_neural.h"
 
 namespace mcnb::epsilon_greedy_test {
@@ -43,14 +44,14 @@ TEST(EpsilonGreedy, IsGreedyAsTheTextbookIsWhereEpsilonIsZero) {
       SCOPED_TRACE(what.name());
       ThreadPool threads(2);
       const PolicySetup setup = cases::setup_of(what.world, threads);
-      const auto policy = epsilon_greedy_policy().build(what.neural_options(), setup);
+      const auto policy = find_policy("epsilon-greedy").build(what.neural_options(), setup);
       TextbookGreedy textbook(what, setup);
       textbook::expect_matches(*policy, textbook, what.world);
     }
   }
 }
 
-// How often each arm was drawn at random, and how often none was.
+// Counts how often each arm was drawn at random, and how often no arm was.
 struct Draws {
   std::vector<int> by_arm;
   int none = 0;
@@ -67,8 +68,8 @@ Draws count_draws(Policy& policy, const World& world, std::uint64_t from, std::u
       best = std::max(best, score.estimate);
     }
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      EXPECT_EQ(scores[i].value, scores[i].estimate + scores[i].meta_bonus);
-      if (scores[i].meta_bonus != 0.0) {
+      EXPECT_EQ(scores[i].value, scores[i].estimate + scores[i].part("draw"));
+      if (scores[i].part("draw") != 0.0) {
         ++drawn;
         ++draws.by_arm[i];
         EXPECT_GT(scores[i].value, best);
@@ -87,8 +88,9 @@ Draws count_draws(Policy& policy, const World& world, std::uint64_t from, std::u
 TEST(EpsilonGreedy, DrawsEveryArmEquallyOftenWithProbabilityEpsilon) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = epsilon_greedy_policy().build({{"epsilon", "0.4"}, {"width", "10"}},
-                                                    cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("epsilon-greedy")
+          .build({{"epsilon", "0.4"}, {"width", "10"}}, cases::setup_of(world, threads));
   const Draws draws = count_draws(*policy, world, 0, 4000);
   EXPECT_NEAR(draws.none, 2400, 120);  // four deviations
   for (const int count : draws.by_arm) {
@@ -99,8 +101,9 @@ TEST(EpsilonGreedy, DrawsEveryArmEquallyOftenWithProbabilityEpsilon) {
 TEST(EpsilonGreedy, DrawsLessOftenAfterRewardsWhereItDecays) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = epsilon_greedy_policy().build(
-      {{"epsilon", "1"}, {"decay", "0.1"}, {"train_steps", "0"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("epsilon-greedy")
+                          .build({{"epsilon", "1"}, {"decay", "0.1"}, {"train_steps", "0"}},
+                                 cases::setup_of(world, threads));
   EXPECT_EQ(count_draws(*policy, world, 0, 100).none, 0);
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 90);  // now epsilon is 1 / (1 + 9)
@@ -111,7 +114,7 @@ TEST(EpsilonGreedy, LiftsTheDrawnArmAboveEstimatesOfAnySize) {
   const World world{.features = 1, .arms = 3};
   ThreadPool threads(1);
   const auto policy =
-      epsilon_greedy_policy().build({{"epsilon", "1"}}, cases::setup_of(world, threads));
+      find_policy("epsilon-greedy").build({{"epsilon", "1"}}, cases::setup_of(world, threads));
   for (const float size : {1.0F, 1e20F, -1e20F}) {
     for (std::uint64_t id = 0; id < 20; ++id) {
       OwnRound own = cases::draw_round(world, id);
@@ -120,7 +123,7 @@ TEST(EpsilonGreedy, LiftsTheDrawnArmAboveEstimatesOfAnySize) {
       }
       const std::vector<Score> scores = policy->scores(own.round);
       const std::size_t choice = index(policy->choose(own.round));
-      EXPECT_NE(scores[choice].meta_bonus, 0.0);
+      EXPECT_NE(scores[choice].part("draw"), 0.0);
     }
   }
 }
@@ -128,11 +131,11 @@ TEST(EpsilonGreedy, LiftsTheDrawnArmAboveEstimatesOfAnySize) {
 TEST(EpsilonGreedy, OptionsOutOfRangeAreRefused) {
   for (const char* value : {"-0.1", "1.1", "nan"}) {
     expect_error(ErrorKind::kUsage, "option epsilon: expected a number in [0, 1]", [&] {
-      epsilon_greedy_policy().resolve({{"epsilon", value}});
+      find_policy("epsilon-greedy").resolve({{"epsilon", value}});
     });
   }
   expect_error(ErrorKind::kUsage, "option decay: expected a number in [0, ", [] {
-    epsilon_greedy_policy().resolve({{"decay", "-1"}});
+    find_policy("epsilon-greedy").resolve({{"decay", "-1"}});
   });
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/textbook_neural.h"
 
 namespace mcnb::neuau_test {
@@ -58,7 +59,7 @@ TEST(NeuAu, ChoosesAsTheTextbookDoesOnConcatenatedFeatures) {
       SCOPED_TRACE(what.name());
       ThreadPool threads(2);
       const PolicySetup setup = cases::setup_of(what.world, threads);
-      const auto policy = neuau_policy().build(what.options(), setup);
+      const auto policy = find_policy("neuau").build(what.options(), setup);
       TextbookAu textbook(what, setup);
       textbook::expect_matches(*policy, textbook, what.world);
     }
@@ -68,7 +69,7 @@ TEST(NeuAu, ChoosesAsTheTextbookDoesOnConcatenatedFeatures) {
 TEST(NeuAu, TellsUsersApartAtOnce) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = neuau_policy().build({}, cases::setup_of(world, threads));
+  const auto policy = find_policy("neuau").build({}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 1);
   own.round.arms[0].user = UserId{0};
   own.round.arms[1].user = UserId{1};
@@ -81,13 +82,13 @@ TEST(NeuAu, UsersWhoComeLaterHaveFeaturesOfZero) {
   const World world;
   ThreadPool threads(1);
   PolicySetup setup = cases::setup_of(world, threads);
-  const auto policy = neuau_policy().build({}, setup);
+  const auto policy = find_policy("neuau").build({}, setup);
   policy->add_users(1);
   std::vector<float> features(setup.user_features.begin(), setup.user_features.end());
   features.insert(features.end(), {0.0F, 0.0F});
   setup.user_features = features;
   setup.users = 4;
-  const auto told = neuau_policy().build({}, setup);
+  const auto told = find_policy("neuau").build({}, setup);
   OwnRound own = cases::draw_round(world, 1);
   for (Arm& arm : own.round.arms) {
     arm.user = UserId{3};
@@ -129,7 +130,7 @@ TEST(NeuAu, IsRefusedWhereUsersHaveNoFeatures) {
 TEST(NeuAu, RefusesBlocksItWasNotMadeFor) {
   const World world{.features = 3, .blocks = true};
   ThreadPool threads(1);
-  const auto policy = neuau_policy().build({{"width", "5"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("neuau").build({{"width", "5"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 4);
   const std::string before = cases::saved(*policy);
   own.round.arms[1].features.offset = 4;

@@ -3,7 +3,8 @@
 #include <Eigen/Dense>
 #include <deque>
 
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/plain_user_graph.h"
 #include "tests/bandit/textbook_neural.h"
 #include "tests/sanitizers.h"
@@ -35,8 +36,8 @@ struct Case {
   }
 };
 
-// CLUB on the last hidden layer, with all sums, inverses and components made anew each time, out of
-// all samples there are.
+// CLUB on the last hidden layer, with all sums, inverses and components computed again each time
+// from all samples.
 class TextbookNeuralLinear {
  public:
   TextbookNeuralLinear(const Case& what, const PolicySetup& setup)
@@ -162,15 +163,15 @@ void expect_same_clusters(Policy& policy, const TextbookNeuralLinear& textbook, 
   }
 }
 
-// Holds every score, choice and cluster against the textbook's. A choice may differ only where the
-// textbook's best two are closer than single precision tells. Says how many components there were
-// in the end.
+// Compares every score, choice and cluster with the textbook's. A choice may differ only if the
+// textbook's best two scores are closer than single precision can tell. Returns the number of
+// components at the end.
 std::size_t expect_matches_textbook(const Case& what, const Play& play = {}) {
   SCOPED_TRACE(what.neural.name() + (what.random ? ", random graph" : ", complete graph"));
   ThreadPool threads(2);
   World world = what.neural.world;
   const PolicySetup setup = cases::setup_of(world, threads);
-  const auto policy = neural_linear_policy().build(what.options(), setup);
+  const auto policy = find_policy("neural-linear").build(what.options(), setup);
   TextbookNeuralLinear textbook(what, setup);
   const OwnRound start = cases::draw_start(world);
   for (const Arm& arm : start.round.arms) {
@@ -263,20 +264,21 @@ TEST(NeuralLinear, ChoosesAsTheTextbookDoesWhileUsersComeAndFeedbackIsLate) {
 
 TEST(NeuralLinear, RefusesWidthsWhoseRegressionsWouldBeTooLarge) {
   expect_error(ErrorKind::kUsage, "option width: expected at most 4096", [] {
-    neural_linear_policy().resolve({{"width", "4097"}});
+    find_policy("neural-linear").resolve({{"width", "4097"}});
   });
-  EXPECT_NO_THROW(neural_linear_policy().resolve({{"width", "4096"}}));
+  EXPECT_NO_THROW(find_policy("neural-linear").resolve({{"width", "4096"}}));
 }
 
 TEST(NeuralLinear, IsClubWhereTheNetworkNeverLearns) {
   const World world{.users = 6};
   ThreadPool threads(1);
   const PolicySetup setup = cases::setup_of(world, threads);
-  const auto policy = neural_linear_policy().build(
-      {{"train_steps", "0"}, {"width", "12"}, {"alpha_2", "0.4"}}, setup);
+  const auto policy =
+      find_policy("neural-linear")
+          .build({{"train_steps", "0"}, {"width", "12"}, {"alpha_2", "0.4"}}, setup);
   PolicySetup on_hidden = setup;
   on_hidden.inputs = 12;
-  const auto club = club_policy().build({{"alpha_2", "0.4"}}, on_hidden);
+  const auto club = find_policy("club").build({{"alpha_2", "0.4"}}, on_hidden);
   const NetworkShape shape{.inputs = world.inputs(), .width = 12};
   const std::vector<float> network = random_network(shape, Initialisation::kPaper, setup.seed);
   for (std::uint64_t id = 0; id < 200; ++id) {
@@ -304,7 +306,7 @@ TEST(NeuralLinear, UsersWithFewSamplesCostLittle) {
   ThreadPool threads(1);
   PolicySetup setup = cases::setup_of(world, threads);
   setup.users = 20'000;
-  const auto policy = neural_linear_policy().build({{"train_steps", "1"}}, setup);
+  const auto policy = find_policy("neural-linear").build({{"train_steps", "1"}}, setup);
   const OwnRound own = cases::draw_round(world, 0);
   const auto learn = [&](std::uint32_t first, std::uint32_t count) {
     for (std::uint32_t user = first; user < first + count; ++user) {
@@ -322,9 +324,9 @@ TEST(NeuralLinear, UsersWithFewSamplesCostLittle) {
 TEST(NeuralLinear, RegressionsThatWereOnlyLookedAtMakeRoom) {
   const World world{.arms = 2, .users = 100};
   ThreadPool threads(1);
-  const auto policy =
-      neural_linear_policy().build({{"alpha_2", "0"}, {"train_every", "100"}, {"train_steps", "1"}},
-                                   cases::setup_of(world, threads));
+  const auto policy = find_policy("neural-linear")
+                          .build({{"alpha_2", "0"}, {"train_every", "100"}, {"train_steps", "1"}},
+                                 cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 0);
   const auto round_of = [&](std::uint32_t user) {
     for (Arm& arm : own.round.arms) {
@@ -351,9 +353,9 @@ TEST(NeuralLinear, RegressionsThatWereOnlyLookedAtMakeRoom) {
 TEST(NeuralLinear, AHistoryLimitBoundsItsMemory) {
   const World world;
   ThreadPool threads(1);
-  const auto policy =
-      neural_linear_policy().build({{"width", "8"}, {"history_limit", "20"}, {"train_steps", "20"}},
-                                   cases::setup_of(world, threads));
+  const auto policy = find_policy("neural-linear")
+                          .build({{"width", "8"}, {"history_limit", "20"}, {"train_steps", "20"}},
+                                 cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 300);
   const std::size_t memory = policy->memory_bytes();
@@ -365,7 +367,7 @@ TEST(NeuralLinear, RefusesFeaturesTooLargeForTheNetwork) {
   const World world;
   ThreadPool threads(1);
   const auto policy =
-      neural_linear_policy().build({{"width", "50"}}, cases::setup_of(world, threads));
+      find_policy("neural-linear").build({{"width", "50"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 4);
   std::ranges::fill(own.features[1], 3e38F);
   const std::string before = cases::saved(*policy);

@@ -45,7 +45,7 @@ TEST(NeuralPolicies, AllHaveTheSameNetworkAndTraining) {
     }
   }
   EXPECT_EQ(standard.at("train_steps"), "1500");
-  // M-CNB has the same, in two parts.
+  // M-CNB has the same defaults. Its training steps are the sum of two options.
   const OptionValues mcnb = resolved_options(parse_policy("mcnb:preset=experiments"));
   for (const char* option : {"width", "depth", "initialisation", "biases", "training",
                              "train_every", "train_often_until", "train_every_later", "optimiser",
@@ -86,7 +86,8 @@ TEST(NeuralPolicies, AStepIsNotTakenOnceTheLossIsSmall) {
 }
 
 TEST(NeuralModel, TrainsByItsSchedule) {
-  const NeuralOptions options{.train_every = 10, .train_often_until = 30, .train_every_later = 25};
+  const NeuralOptions options{
+      .replay = {.train_every = 10, .train_often_until = 30, .train_every_later = 25}};
   std::vector<std::uint64_t> due;
   for (std::uint64_t rewards = 1; rewards <= 105; ++rewards) {
     if (options.training_is_due(rewards)) {
@@ -97,7 +98,8 @@ TEST(NeuralModel, TrainsByItsSchedule) {
 }
 
 TEST(NeuralModel, SaysWhenItHasTrained) {
-  const NeuralOptions options{.width = 4, .train_every = 3, .train_steps = 5};
+  const NeuralOptions options{
+      .network = {.width = 4}, .replay = {.train_every = 3}, .train_steps = 5};
   NeuralModel model(options, 2, 1);
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> x = {0.6F, 0.8F};
@@ -113,7 +115,7 @@ TEST(NeuralModel, SaysWhenItHasTrained) {
 }
 
 TEST(NeuralModel, AStepThatLeavesTheFiniteNumbersIsRefusedBeforeAnythingChanges) {
-  NeuralModel model({.width = 4, .training = TrainingMode::kOnline}, 2, 1);
+  NeuralModel model({.network = {.width = 4}, .training = TrainingMode::kOnline}, 2, 1);
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> x = {0.6F, 0.8F};
   const std::vector<float> large = {1e20F, 1e20F};
@@ -127,7 +129,8 @@ TEST(NeuralModel, AStepThatLeavesTheFiniteNumbersIsRefusedBeforeAnythingChanges)
 }
 
 TEST(NeuralModel, ATrainingThatLeavesTheFiniteNumbersIsUndone) {
-  const NeuralOptions options{.width = 4, .train_every = 2, .optimiser = Optimiser::kSgd};
+  const NeuralOptions options{.network = {.width = 4},
+                              .replay = {.train_every = 2, .optimiser = Optimiser::kSgd}};
   NeuralModel model(options, 2, 1);
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> large = {1e25F, 1e25F};
@@ -143,7 +146,8 @@ TEST(NeuralModel, ATrainingThatLeavesTheFiniteNumbersIsUndone) {
 }
 
 TEST(NeuralModel, ATrainingThatItsOwnerCannotFollowIsUndone) {
-  NeuralModel model({.width = 4, .train_every = 1, .train_steps = 5}, 2, 1);
+  NeuralModel model({.network = {.width = 4}, .replay = {.train_every = 1}, .train_steps = 5}, 2,
+                    1);
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> x = {0.6F, 0.8F};
   model.take_in({{x}, 1.0F}, [] { return "here"; });
@@ -163,19 +167,19 @@ TEST(NeuralModel, RefusesAStateThatIsNotFinite) {
   writer.finish();
   std::istringstream in(out.str());
   StateReader reader(in, "state", {.kind = "test"});
-  NeuralModel model({.width = 4}, 2, 1);
+  NeuralModel model({.network = {.width = 4}}, 2, 1);
   expect_error(ErrorKind::kCorrupt, "a number that is not finite", [&] { model.load(reader); });
 }
 
 TEST(NeuralModel, RefusesAStateOfAnotherNetwork) {
   std::ostringstream out;
   StateWriter writer(out, "state", {.kind = "test"});
-  NeuralModel({.width = 4}, 2, 1).save(writer);
+  NeuralModel({.network = {.width = 4}}, 2, 1).save(writer);
   writer.finish();
   for (const std::uint32_t inputs : {1U, 3U}) {
     std::istringstream in(out.str());
     StateReader reader(in, "state", {.kind = "test"});
-    NeuralModel other({.width = 4}, inputs, 1);
+    NeuralModel other({.network = {.width = 4}}, inputs, 1);
     expect_error(ErrorKind::kCorrupt, "state", [&] { other.load(reader); });
   }
 }

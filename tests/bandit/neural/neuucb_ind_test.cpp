@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "mcnb/bandit/history.h"
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 #include "tests/bandit/textbook_neural.h"
 
 namespace mcnb::neuucb_ind_test {
@@ -70,7 +71,7 @@ TEST(NeuUcbInd, ChoosesAsTheTextbookDoes) {
         SCOPED_TRACE(what.name());
         ThreadPool threads(2);
         const PolicySetup setup = cases::setup_of(what.world, threads);
-        const auto policy = neuucb_ind_policy().build(what.options(), setup);
+        const auto policy = find_policy("neuucb-ind").build(what.options(), setup);
         TextbookInd textbook(what, setup);
         textbook::expect_matches(*policy, textbook, what.world);
       }
@@ -79,8 +80,8 @@ TEST(NeuUcbInd, ChoosesAsTheTextbookDoes) {
 }
 
 TEST(NeuUcbInd, KeepsTheDiagonalUnlessTold) {
-  EXPECT_EQ(neuucb_ind_policy().resolve({}).at("matrix"), "diagonal");
-  EXPECT_EQ(neuucb_one_policy().resolve({}).at("matrix"), "auto");
+  EXPECT_EQ(find_policy("neuucb-ind").resolve({}).at("matrix"), "diagonal");
+  EXPECT_EQ(find_policy("neuucb-one").resolve({}).at("matrix"), "auto");
 }
 
 // A world of one user, with its number.
@@ -99,13 +100,13 @@ TEST(NeuUcbInd, UsersWithoutDataCostNothing) {
   setup.user_features = {};
   setup.user_feature_count = 0;
   setup.users = 3;
-  const auto few = neuucb_ind_policy().build({}, setup);
+  const auto few = find_policy("neuucb-ind").build({}, setup);
   setup.users = 20'000;
-  const auto many = neuucb_ind_policy().build({}, setup);
+  const auto many = find_policy("neuucb-ind").build({}, setup);
   EXPECT_EQ(many->memory_bytes(), few->memory_bytes());
   const std::size_t before = many->memory_bytes();
   const std::size_t learner = 1100 * (sizeof(float) + sizeof(double));
-  // Whoever asks gets an answer, and no memory.
+  // A decision for a user without data allocates no learner.
   for (std::uint32_t user = 0; user < 20'000; user += 1000) {
     many->choose(round_of(world, user, user).round);
   }
@@ -123,15 +124,15 @@ TEST(NeuUcbInd, AllUsersStartFromTheSameNetwork) {
   const World world;
   ThreadPool threads(1);
   const PolicySetup setup = cases::setup_of(world, threads);
-  const auto policy = neuucb_ind_policy().build({{"matrix", "full"}}, setup);
-  const auto one = neuucb_one_policy().build({{"matrix", "full"}}, setup);
+  const auto policy = find_policy("neuucb-ind").build({{"matrix", "full"}}, setup);
+  const auto one = find_policy("neuucb-one").build({{"matrix", "full"}}, setup);
   for (std::uint32_t user = 0; user < 3; ++user) {
     const OwnRound own = round_of(world, user, user);
     const std::vector<Score> scores = policy->scores(own.round);
     const std::vector<Score> shared = one->scores(own.round);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       EXPECT_EQ(scores[i].value, shared[i].value);
-      EXPECT_EQ(scores[i].user_bonus, shared[i].meta_bonus);
+      EXPECT_EQ(scores[i].part("uncertainty"), shared[i].part("uncertainty"));
       EXPECT_EQ(scores[i].cluster_size, 1U);
     }
   }
@@ -140,9 +141,10 @@ TEST(NeuUcbInd, AllUsersStartFromTheSameNetwork) {
 TEST(NeuUcbInd, ATrainingIsSharedByAllUsersWithNewData) {
   const World world{.users = 8};
   ThreadPool threads(2);
-  const auto policy = neuucb_ind_policy().build(
-      {{"width", "40"}, {"train_every", "6"}, {"train_steps", "11"}, {"stop_loss", "0"}},
-      cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-ind")
+          .build({{"width", "40"}, {"train_every", "6"}, {"train_steps", "11"}, {"stop_loss", "0"}},
+                 cases::setup_of(world, threads));
   const auto estimate = [&](std::uint32_t user) {
     return policy->scores(round_of(world, 999, user).round)[0].estimate;
   };
@@ -171,9 +173,10 @@ TEST(NeuUcbInd, ATrainingIsSharedByAllUsersWithNewData) {
 TEST(NeuUcbInd, UsersThatFindNoStepLeftKeepTheirPlaceInTheLine) {
   const World world{.users = 8};
   ThreadPool threads(1);
-  const auto policy = neuucb_ind_policy().build(
-      {{"width", "40"}, {"train_every", "5"}, {"train_steps", "2"}, {"stop_loss", "0"}},
-      cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-ind")
+          .build({{"width", "40"}, {"train_every", "5"}, {"train_steps", "2"}, {"stop_loss", "0"}},
+                 cases::setup_of(world, threads));
   const auto estimate = [&](std::uint32_t user) {
     return policy->scores(round_of(world, 999, user).round)[0].estimate;
   };
@@ -211,7 +214,8 @@ TEST(NeuUcbInd, UsersThatFindNoStepLeftKeepTheirPlaceInTheLine) {
 TEST(NeuUcbInd, RefusesFeaturesTooLargeForTheNetwork) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = neuucb_ind_policy().build({{"width", "50"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-ind").build({{"width", "50"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 4);
   std::ranges::fill(own.features[1], 3e38F);
   const std::string before = cases::saved(*policy);
@@ -250,7 +254,7 @@ TEST(NeuUcbInd, RefusesStatesThatDoNotFitTogether) {
     writer.write_all(waiting);
     writer.finish();
     const auto policy =
-        neuucb_ind_policy().build({{"width", "4"}}, cases::setup_of(world, threads));
+        find_policy("neuucb-ind").build({{"width", "4"}}, cases::setup_of(world, threads));
     cases::load(*policy, out.str());
   };
   EXPECT_NO_THROW(load({UserId{2}, UserId{0}}, 2, {1, 0}));
@@ -259,8 +263,8 @@ TEST(NeuUcbInd, RefusesStatesThatDoNotFitTogether) {
   };
   using Owners = std::vector<UserId>;
   using Waiting = std::vector<std::uint32_t>;
-  refused("belongs to nobody", Owners{UserId{3}}, 1U, Waiting{});
-  refused("belongs to nobody", Owners{UserId{1}, UserId{1}}, 2U, Waiting{});
+  refused("belongs to a user that", Owners{UserId{3}}, 1U, Waiting{});
+  refused("belongs to a user that", Owners{UserId{1}, UserId{1}}, 2U, Waiting{});
   refused("not one history for each", Owners{UserId{1}}, 2U, Waiting{});
   refused("waits for a training", Owners{UserId{1}, UserId{0}}, 2U, Waiting{2});
   refused("waits for a training", Owners{UserId{1}, UserId{0}}, 2U, Waiting{0, 0});

@@ -1,4 +1,5 @@
-#include "mcnb/bandit/policy_kinds.h"
+#include "mcnb/bandit/policies.h"
+#include "mcnb/bandit/policy_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +56,7 @@ TEST(NeuUcb, ChoosesAsTheTextbookDoes) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
       for (const std::uint32_t depth : {2U, 3U}) {
-        expect_matches_textbook(neuucb_one_policy(),
+        expect_matches_textbook(find_policy("neuucb-one"),
                                 {.world = {.features = depth == 3 ? 2U : 4U, .blocks = blocks},
                                  .depth = depth,
                                  .biases = depth == 3,
@@ -69,7 +70,7 @@ TEST(NeuUcb, ChoosesAsTheTextbookDoesWhenItLearnsOnline) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
       expect_matches_textbook(
-          neuucb_one_policy(),
+          find_policy("neuucb-one"),
           {.world = {.features = 4, .blocks = blocks}, .diagonal = diagonal, .online = true});
     }
   }
@@ -78,7 +79,7 @@ TEST(NeuUcb, ChoosesAsTheTextbookDoesWhenItLearnsOnline) {
 TEST(NeuralTs, ChoosesAsTheTextbookDoes) {
   for (const bool blocks : {false, true}) {
     for (const bool diagonal : {false, true}) {
-      expect_matches_textbook(neuralts_policy(),
+      expect_matches_textbook(find_policy("neuralts"),
                               {.world = {.features = 3, .blocks = blocks}, .diagonal = diagonal});
     }
   }
@@ -88,8 +89,8 @@ TEST(NeuralTs, DrawsFromItsDeviationAroundItsEstimate) {
   const World world{.arms = 50};
   ThreadPool threads(2);
   const PolicySetup setup = cases::setup_of(world, threads);
-  const auto draws = neuralts_policy().build({{"alpha", "0.3"}}, setup);
-  const auto bounds = neuucb_one_policy().build({{"alpha", "0.3"}}, setup);
+  const auto draws = find_policy("neuralts").build({{"alpha", "0.3"}}, setup);
+  const auto bounds = find_policy("neuucb-one").build({{"alpha", "0.3"}}, setup);
   double sum = 0.0;
   double squares = 0.0;
   for (std::uint64_t id = 0; id < 40; ++id) {
@@ -98,7 +99,7 @@ TEST(NeuralTs, DrawsFromItsDeviationAroundItsEstimate) {
     const std::vector<Score> bound = bounds->scores(own.round);
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       EXPECT_EQ(drawn[i].estimate, bound[i].estimate);
-      const double normal = drawn[i].meta_bonus / bound[i].meta_bonus;
+      const double normal = drawn[i].part("draw") / bound[i].part("uncertainty");
       sum += normal;
       squares += normal * normal;
     }
@@ -116,7 +117,7 @@ TEST(NeuUcb, TrainsByItsSchedule) {
                                 {"train_every_later", "25"},
                                 {"train_steps", "7"},
                                 {"stop_loss", "0"}};
-  const auto policy = neuucb_one_policy().build(options, cases::setup_of(world, threads));
+  const auto policy = find_policy("neuucb-one").build(options, cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.start(*policy);
   EXPECT_EQ(policy->steps().training, 0U);  // start data are no rounds
@@ -136,8 +137,9 @@ TEST(NeuUcb, TrainsByItsSchedule) {
 TEST(NeuUcb, OnlineTakesOneStepASample) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = neuucb_one_policy().build({{"training", "online"}, {"width", "4"}},
-                                                cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-one")
+          .build({{"training", "online"}, {"width", "4"}}, cases::setup_of(world, threads));
   const std::size_t memory = policy->memory_bytes();
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.start(*policy);
@@ -149,23 +151,25 @@ TEST(NeuUcb, OnlineTakesOneStepASample) {
 TEST(NeuUcb, GivesTiesToTheLowestIndex) {
   const World world;
   ThreadPool threads(2);
-  const auto policy = neuucb_one_policy().build({{"width", "10"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-one").build({{"width", "10"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 0);
   for (Arm& arm : own.round.arms) {
     arm.features = own.round.arms[0].features;
   }
   EXPECT_EQ(policy->choose(own.round), ArmIndex{0});
   const auto symmetric =  // f = 0 everywhere
-      neuucb_one_policy().build({{"width", "10"}, {"initialisation", "symmetric"}, {"alpha", "0"}},
-                                cases::setup_of(world, threads));
+      find_policy("neuucb-one")
+          .build({{"width", "10"}, {"initialisation", "symmetric"}, {"alpha", "0"}},
+                 cases::setup_of(world, threads));
   EXPECT_EQ(symmetric->choose(cases::draw_round(world, 1).round), ArmIndex{0});
 }
 
-// Choosing leaves out what cannot win; looking at the scores does not.
+// `choose` skips arms that cannot win; `scores` computes all of them.
 TEST(NeuUcb, ChoosesTheHighestOfAllScores) {
   const World world{.arms = 40};
   ThreadPool threads(2);
-  for (const PolicyKind& kind : {neuucb_one_policy(), neuralts_policy()}) {
+  for (const PolicyKind& kind : {find_policy("neuucb-one"), find_policy("neuralts")}) {
     for (const char* matrix : {"full", "diagonal"}) {
       for (const char* alpha : {"0", "0.01", "0.3", "100"}) {
         SCOPED_TRACE(std::string(kind.name) + " " + matrix + " " + alpha);
@@ -190,9 +194,9 @@ TEST(NeuUcb, ChoosesTheHighestOfAllScores) {
 TEST(NeuUcb, AHistoryLimitBoundsItsMemory) {
   const World world;
   ThreadPool threads(1);
-  const auto policy =
-      neuucb_one_policy().build({{"width", "4"}, {"history_limit", "20"}, {"train_steps", "20"}},
-                                cases::setup_of(world, threads));
+  const auto policy = find_policy("neuucb-one")
+                          .build({{"width", "4"}, {"history_limit", "20"}, {"train_steps", "20"}},
+                                 cases::setup_of(world, threads));
   cases::Session session(world, cases::Arrival::kAtOnce);
   session.play(*policy, 0, 100);
   const std::size_t memory = policy->memory_bytes();
@@ -203,7 +207,8 @@ TEST(NeuUcb, AHistoryLimitBoundsItsMemory) {
 TEST(NeuUcb, RefusesFeaturesTooLargeForTheNetwork) {
   const World world;
   ThreadPool threads(1);
-  const auto policy = neuucb_one_policy().build({{"width", "50"}}, cases::setup_of(world, threads));
+  const auto policy =
+      find_policy("neuucb-one").build({{"width", "50"}}, cases::setup_of(world, threads));
   OwnRound own = cases::draw_round(world, 4);
   std::ranges::fill(own.features[1], 3e38F);
   const std::string before = cases::saved(*policy);
@@ -223,10 +228,10 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   const auto refused = [](const std::string& name, const std::string& value,
                           const std::string& expected) {
     expect_error(ErrorKind::kUsage, "option " + name + ": expected " + expected, [&] {
-      neuucb_one_policy().resolve({{name, value}});
+      find_policy("neuucb-one").resolve({{name, value}});
     });
     expect_error(ErrorKind::kUsage, ", got \"" + value + "\"", [&] {
-      neuucb_one_policy().resolve({{name, value}});
+      find_policy("neuucb-one").resolve({{name, value}});
     });
   };
   refused("alpha", "-1", "a number in [0, ");
@@ -237,7 +242,7 @@ TEST(NeuUcb, OptionsOutOfRangeAreRefused) {
   refused("depth", "1", "a whole number in [2, 64]");
   refused("training", "never", "replay | online");
   refused("online_rate", "0", "a number in [1e-09, 10]");
-  refused("learning_rate", "nan", "a number in [1e-09, 10]");
+  refused("learning_rate", "nan", "a number in (0, 1000]");
   refused("train_every", "0", "a whole number in [1, ");
   refused("train_steps", "4294967296", "a whole number in [0, 4294967295]");
   refused("stop_loss", "-0.1", "a number in [0, ");

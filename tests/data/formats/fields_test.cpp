@@ -39,7 +39,7 @@ TEST(Lines, EndInAnyWay) {
   EXPECT_EQ(lines, (Fields{"a", "b", "", "", "last"}));
 }
 
-// Splitting, character by character.
+// Splits character by character.
 Fields plain_split(const std::string& line, const std::string& separator) {
   Fields fields(1);
   for (std::size_t i = 0; i < line.size();) {

@@ -129,7 +129,7 @@ TEST(LabelledCsv, WrongFilesAreRefused) {
   EXPECT_EQ(refused("a,b\n1,2\n", {"c"}),
             "s:1: expected a column 'c' for the label, found none of that name");
   EXPECT_EQ(refused("a,b\n"), "s: expected samples, found none");
-  EXPECT_EQ(refused("abc\n"), "s:1: expected at least 2 columns parted by ',', found 1");
+  EXPECT_EQ(refused("abc\n"), "s:1: expected at least 2 columns separated by ',', found 1");
   std::string many;
   for (int i = 0; i < 65536; ++i) {
     many += "1," + std::to_string(i) + "\n";

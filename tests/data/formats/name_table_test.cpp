@@ -38,11 +38,11 @@ TEST(WholeNumber, EveryByteInEveryPlaceIsTakenForWhatItIs) {
   }
 }
 
-TEST(Names, GiveBackEveryText) {
+TEST(NameList, GivesBackEveryText) {
   const std::vector<std::string> texts = {
       "0",        "007", "B000K2PJ4K",           "4294967296",
       "\xc3\xa9", "1e3", std::string("a\0b", 3), std::string(5000, 'x')};
-  Names names;
+  NameList names;
   for (const std::string& text : texts) {
     names.add(text);
   }
@@ -52,9 +52,9 @@ TEST(Names, GiveBackEveryText) {
   }
 }
 
-TEST(Names, AreEqualWhereTheirTextsAre) {
-  Names a;
-  Names b;
+TEST(NameList, IsEqualIfItsTextsAre) {
+  NameList a;
+  NameList b;
   for (const char* name : {"17", "x"}) {
     a.add(name);
     b.add(name);

@@ -19,7 +19,7 @@ Pixels pixels_of(int shade) {
 
 std::string picture(int shade) { return png_of(pixels_of(shade), kSide); }
 
-// Not in order, with everything that archives are found to hold besides.
+// Files out of order, with the kinds of unwanted files that real archives contain.
 const NamedFiles kFiles = {{"set/J/b.png", picture(3)},   {"set/A/z.png", picture(2)},
                            {"set/A/a.png", picture(1)},   {"set/B/torn.png", "\x89PNG\r\n"},
                            {"set/B/empty.png", ""},       {"set/C/small.png", png_of(Pixels(9), 3)},

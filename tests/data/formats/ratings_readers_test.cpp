@@ -76,9 +76,10 @@ TEST(Movielens, WrongRowsAreRefusedWithTheirPlace) {
   EXPECT_EQ(refused("1,,3,4"), "r:3: item: expected a name, found nothing");
   EXPECT_EQ(refused("1,\xff,3,4"), "r:3: item: expected a name in UTF-8, found '\\xff'");
   EXPECT_EQ(refusal_of(read_movielens, header), "r: expected ratings, found none");
-  EXPECT_EQ(refusal_of(read_movielens, "movieId,title\n1,x\n"),
-            "r:1: expected the header 'userId,movieId,rating,timestamp' or four columns parted by "
-            "'::' or tabs, found 'movieId,title'");
+  EXPECT_EQ(
+      refusal_of(read_movielens, "movieId,title\n1,x\n"),
+      "r:1: expected the header 'userId,movieId,rating,timestamp' or four columns separated by "
+      "'::' or tabs, found 'movieId,title'");
 }
 
 TEST(Ratings, NumbersFollowTheOrderOfFirstAppearance) {
@@ -97,7 +98,7 @@ TEST(Ratings, OfARepeatedPairTheLastStandsAtTheFirstPlace) {
   EXPECT_EQ(ratings.report.duplicates, 3U);
 }
 
-// The whole reading, in plain words.
+// A simple reader of ratings, to compare with.
 struct Oracle {
   std::vector<Row> rows;
   std::uint64_t duplicates = 0;
@@ -256,7 +257,8 @@ TEST(RatingsCsv, WrongFilesAreRefused) {
   EXPECT_EQ(refusal_of(csv(), "user,item,note\nu,i,1\n"),
             "r:1: expected a column 'rating' for the rating, found none of that name");
   EXPECT_EQ(refusal_of(csv(), "1,2,bad\n1,2,3\n"), "r:1: rating: expected a number, found 'bad'");
-  EXPECT_EQ(refusal_of(csv(), "1,2\n"), "r:1: expected at least 3 columns parted by ',', found 2");
+  EXPECT_EQ(refusal_of(csv(), "1,2\n"),
+            "r:1: expected at least 3 columns separated by ',', found 2");
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,2,3,4\n"), "r:2: expected 3 columns, found 4");
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,\"2,3\n"),
             "r:2: expected the end of a quoted field, found the end of the line");

@@ -56,81 +56,80 @@ TEST(Reduction, KeepsThoseWithMostRatingsAndOfEqualsTheLowerNumbers) {
   }
 }
 
-TEST(Judgements, UnderTextAboveFourIsLikedAndAllTheRestIsNot) {
+TEST(RatingLabels, UnderTextAboveFourIsLikedAndAllTheRestIsNot) {
   const std::vector<Rated> rows = {{0, 0, 5.0F}, {0, 1, 4.5F}, {1, 0, 4.0F},
                                    {1, 2, 2.0F}, {1, 1, 1.5F}, {2, 1, 0.5F}};
-  const Judgements judgements = judge_stars(reduce_all(make_ratings(rows, 3, 3)), {});
-  EXPECT_EQ(judgements.rows, (std::vector<Judgement>{{0, 0, 5.0F, true},
-                                                     {0, 1, 4.5F, true},
-                                                     {1, 0, 4.0F, false},
-                                                     {1, 2, 2.0F, false},
-                                                     {1, 1, 1.5F, false},
-                                                     {2, 1, 0.5F, false}}));
-  EXPECT_FALSE(judgements.mirrored);
-  EXPECT_EQ(judgements.dropped, 0U);
+  const RatingLabels labels = label_stars(reduce_all(make_ratings(rows, 3, 3)), {});
+  EXPECT_EQ(labels.rows, (std::vector<LabelledPair>{{0, 0, 5.0F, true},
+                                                    {0, 1, 4.5F, true},
+                                                    {1, 0, 4.0F, false},
+                                                    {1, 2, 2.0F, false},
+                                                    {1, 1, 1.5F, false},
+                                                    {2, 1, 0.5F, false}}));
+  EXPECT_FALSE(labels.mirrored);
+  EXPECT_EQ(labels.dropped, 0U);
 }
 
-TEST(Judgements, UnderNotebookTheMiddleIsDropped) {
+TEST(RatingLabels, UnderNotebookTheMiddleIsDropped) {
   const std::vector<Rated> rows = {{0, 0, 5.0F}, {0, 1, 4.5F}, {1, 0, 4.0F},
                                    {1, 2, 2.0F}, {1, 1, 1.5F}, {2, 1, 0.5F}};
   RecommendationRecipe recipe{.protocol = Protocol::kNotebook};
-  const Judgements judgements = judge_stars(reduce_all(make_ratings(rows, 3, 3)), recipe);
+  const RatingLabels labels = label_stars(reduce_all(make_ratings(rows, 3, 3)), recipe);
   EXPECT_EQ(
-      judgements.rows,
-      (std::vector<Judgement>{
+      labels.rows,
+      (std::vector<LabelledPair>{
           {0, 0, 1.0F, true}, {0, 1, 1.0F, true}, {1, 1, -1.0F, false}, {2, 1, -1.0F, false}}));
-  EXPECT_EQ(judgements.dropped, 2U);
+  EXPECT_EQ(labels.dropped, 2U);
   recipe.liked_above = 1.5;
   recipe.disliked_below = 0.6;
-  EXPECT_EQ(judge_stars(reduce_all(make_ratings(rows, 3, 3)), recipe).rows.size(), 5U);
+  EXPECT_EQ(label_stars(reduce_all(make_ratings(rows, 3, 3)), recipe).rows.size(), 5U);
 }
 
-PairSet pairs_of(const Judgements& judgements, bool liked) {
+PairSet pairs_of(const RatingLabels& labels, bool liked) {
   PairSet pairs;
-  for (const Judgement& judgement : judgements.rows) {
-    if (judgement.liked == liked) {
-      EXPECT_LT(judgement.user, judgement.item);
-      EXPECT_TRUE(pairs.insert({judgement.user, judgement.item}).second) << "twice";
+  for (const LabelledPair& pair : labels.rows) {
+    if (pair.liked == liked) {
+      EXPECT_LT(pair.user, pair.item);
+      EXPECT_TRUE(pairs.insert({pair.user, pair.item}).second) << "twice";
     }
   }
   return pairs;
 }
 
-TEST(Judgements, LinksAreLikedAndTwiceAsManyOtherPairsAreNot) {
+TEST(RatingLabels, LinksAreLikedAndTwiceAsManyOtherPairsAreNot) {
   for (const Protocol protocol : {Protocol::kText, Protocol::kNotebook}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const Ratings links = random_links(20, 0.3, seed);
-      const Judgements judgements =
-          judge_links(reduce_all(links), {.kind = RatingKind::kLinks, .protocol = protocol});
-      EXPECT_TRUE(judgements.mirrored);
+      const RatingLabels labels =
+          label_links(reduce_all(links), {.kind = RatingKind::kLinks, .protocol = protocol});
+      EXPECT_TRUE(labels.mirrored);
       PairSet given;
       for (std::size_t k = 0; k < links.size(); ++k) {
         given.insert(std::minmax(links.users[k], links.items[k]));
       }
-      EXPECT_EQ(pairs_of(judgements, true), given);
-      const PairSet others = pairs_of(judgements, false);
+      EXPECT_EQ(pairs_of(labels, true), given);
+      const PairSet others = pairs_of(labels, false);
       EXPECT_EQ(others.size(), 2 * given.size());
-      EXPECT_EQ(judgements.non_links, others.size());
+      EXPECT_EQ(labels.non_links, others.size());
       for (const auto& pair : others) {
         EXPECT_FALSE(given.contains(pair));
         EXPECT_LT(pair.second, 20U);
       }
-      for (const Judgement& judgement : judgements.rows) {
-        EXPECT_EQ(judgement.entry,
-                  judgement.liked ? 1.0F : (protocol == Protocol::kText ? 0.0F : -1.0F));
+      for (const LabelledPair& pair : labels.rows) {
+        EXPECT_EQ(pair.entry, pair.liked ? 1.0F : (protocol == Protocol::kText ? 0.0F : -1.0F));
       }
     }
   }
 }
 
-TEST(Judgements, EveryOtherPairIsDrawnEquallyOften) {
+TEST(RatingLabels, EveryOtherPairIsDrawnEquallyOften) {
   const std::vector<Rated> rows = {{0, 3, 1}, {3, 0, 1}, {1, 2, 1}, {2, 1, 1}};
   const ReducedRatings links = reduce_all(make_ratings(rows, 6, 6));
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> times;
   constexpr int kSeeds = 3000;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const auto& pair :
-         pairs_of(judge_links(links, {.kind = RatingKind::kLinks, .data_seed = seed}), false)) {
+         pairs_of(label_links(links, {.kind = RatingKind::kLinks, .data_seed = seed}), false)) {
       ++times[pair];
     }
   }
@@ -140,7 +139,7 @@ TEST(Judgements, EveryOtherPairIsDrawnEquallyOften) {
   }
 }
 
-TEST(Judgements, WhereThereAreFewOtherPairsAllAreTaken) {
+TEST(RatingLabels, WhereThereAreFewOtherPairsAllAreTaken) {
   std::vector<Rated> rows;
   for (std::uint32_t a = 0; a < 4; ++a) {
     for (std::uint32_t b = 0; b < 4; ++b) {
@@ -149,24 +148,24 @@ TEST(Judgements, WhereThereAreFewOtherPairsAllAreTaken) {
       }
     }
   }
-  const Judgements judgements =
-      judge_links(reduce_all(make_ratings(rows, 4, 4)), {.kind = RatingKind::kLinks});
-  EXPECT_EQ(pairs_of(judgements, false), (PairSet{{0, 3}, {1, 2}}));
+  const RatingLabels labels =
+      label_links(reduce_all(make_ratings(rows, 4, 4)), {.kind = RatingKind::kLinks});
+  EXPECT_EQ(pairs_of(labels, false), (PairSet{{0, 3}, {1, 2}}));
 }
 
-TEST(Judgements, RefusesLinksThatAreNoGraph) {
+TEST(RatingLabels, RefusesLinksThatAreNoGraph) {
   const auto judge = [](const std::vector<Rated>& rows) {
-    judge_links(reduce_all(make_ratings(rows, 4, 4)), {.kind = RatingKind::kLinks});
+    label_links(reduce_all(make_ratings(rows, 4, 4)), {.kind = RatingKind::kLinks});
   };
   expect_error(ErrorKind::kInput, "both directions", [&] { judge({{0, 1, 1}}); });
   expect_error(ErrorKind::kInput, "both directions", [&] { judge({{1, 0, 1}, {2, 3, 1}}); });
   expect_error(ErrorKind::kInput, "to itself", [&] { judge({{1, 1, 1}}); });
   expect_error(ErrorKind::kInput, "same nodes", [] {
-    judge_links(reduce_all(make_ratings(std::vector<Rated>{{0, 1, 1}, {1, 0, 1}}, 4, 3)), {});
+    label_links(reduce_all(make_ratings(std::vector<Rated>{{0, 1, 1}, {1, 0, 1}}, 4, 3)), {});
   });
 }
 
-TEST(Judgements, AHalfIsExactlyOneAndEveryRowIsAsLikely) {
+TEST(RatingLabels, AHalfIsExactlyOneAndEveryRowIsAsLikely) {
   for (const std::size_t rows : {0, 1, 2, 7, 100}) {
     EXPECT_EQ(std::ranges::count(draw_half(rows, 3), true), static_cast<std::ptrdiff_t>(rows / 2));
   }

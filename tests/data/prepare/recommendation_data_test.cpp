@@ -249,7 +249,7 @@ class PreparedFile : public ::testing::Test {
     save_recommendation(file, data, {{source}, "recipe"});
   }
 
-  // Long enough ago to be told from now.
+  // Sets the time of the source far enough back to differ from the present.
   void age(std::chrono::hours hours) {
     std::filesystem::last_write_time(source, std::filesystem::file_time_type::clock::now() - hours);
   }
@@ -303,7 +303,7 @@ TEST_F(PreparedFile, ASourceWithAnOldTimeIsNotReadAgainButOneWithANewTimeIs) {
   EXPECT_EQ(load_recommendation(file, {{source}, "recipe"}), data);
 }
 
-// Clocks of files tick coarsely: two changes, one soon after the other, may bear the same time.
+// File times are coarse: two changes within a short time may get the same time.
 TEST_F(PreparedFile, ASourceThatWasNewWhenTheFileWasMadeIsReadAgain) {
   const auto time = std::filesystem::last_write_time(source);
   put_file(source, "4,2,3");
@@ -338,7 +338,7 @@ TEST_F(PreparedFile, IsRefusedWhereItsPartsDoNotFit) {
   };
   RecommendationData bad = data;
   bad.liked.items[3] = static_cast<std::uint32_t>(data.item_count());
-  expect_refused("an item is none", bad);
+  expect_refused("an item has a number that is too large", bad);
   bad = data;
   bad.not_liked.begin[4] = 1'000'000;
   expect_refused("one list for every member", bad);

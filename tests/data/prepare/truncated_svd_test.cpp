@@ -26,7 +26,7 @@ SparseMatrix random_matrix(Eigen::Index rows, Eigen::Index columns, double densi
   return matrix;
 }
 
-// Of the given rank, with entries that are whole numbers.
+// A matrix of the given rank with entries that are whole numbers.
 SparseMatrix low_rank_matrix(Eigen::Index rows, Eigen::Index columns, Eigen::Index rank,
                              std::uint64_t seed) {
   Rng rng(seed, Stream::kTest);

@@ -139,22 +139,22 @@ TEST(UserPool, AFileGivesBackEveryBitOrIsRefused) {
   };
   UserPool bad = pool;
   bad.members[3] = static_cast<std::uint32_t>(data.member_count());
-  expect_refused("a member is none", bad);
+  expect_refused("a member has a number that is too large", bad);
   bad = pool;
   bad.begin[2] = bad.begin[1];
-  expect_refused("both kinds", bad);
+  expect_refused("lacks pairs of one kind", bad);
   bad = pool;
   bad.begin[2] = 1'000'000;
-  expect_refused("both kinds", bad);
+  expect_refused("lacks pairs of one kind", bad);
   bad = pool;
   bad.features.pop_back();
-  expect_refused("not those of the users", bad);
+  expect_refused("do not match the users", bad);
   bad = pool;
   bad.features[0] = 2.0F;
   expect_refused("a feature", bad);
   bad = pool;
   bad.begin = {0};
-  expect_refused("not those of the users", bad);
+  expect_refused("do not match the users", bad);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST(Catalogue, AnyBatchOfCifar10IsEnough) {
   EXPECT_EQ(files.paths.at(1), folder / "cifar10/data_batch_2.bin.gz");
   EXPECT_EQ(files.paths.at(5), folder / "cifar10/test_batch.bin");
   EXPECT_EQ(std::ranges::count(files.paths, fs::path()), 4);
-  // What is read is what was found, whatever comes later.
+  // Only files that were found are read; files added later are ignored.
   put_file(folder / "cifar10/data_batch_1.bin", cifar_record(9));
   ThreadPool threads(1);
   const Samples samples = set.read_samples(files, threads);
@@ -170,7 +170,7 @@ TEST(Catalogue, ChecksumsAreThoseOfRealFiles) {
   }
 }
 
-// Those that are small enough to read in a moment, each through its own line of the catalogue.
+// Reads the data sets that are small enough to read quickly, each by its entry in the catalogue.
 TEST(Catalogue, RealFilesAreReadAndCounted) {
   MCNB_NEED_REAL_DATA(data);
   const std::vector<fs::path> roots{data};

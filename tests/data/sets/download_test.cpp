@@ -31,7 +31,7 @@ std::string rows(int count, const std::string& label) {
 const std::string kTrain = rows(20'000, "a");
 const std::string kTest = rows(1000, "a");
 
-// Points to learn from, and perhaps points to test with, at home on a server of this machine.
+// A data set on a server of this machine: training points and, optionally, test points.
 class Downloads : public testing::Test {
  protected:
   Downloads() {
@@ -234,7 +234,7 @@ TEST_F(Downloads, AMissingSourceIsReportedWithTheWayByHandAndLeavesNothing) {
   set.downloads[0].url = server_.url("nowhere.csv");
   expect_refused(
       ErrorKind::kSystem,
-      "by hand: from http://points.example fetch train.csv, and put it into " + folder_.string(),
+      "by hand: download train.csv from http://points.example and put it into " + folder_.string(),
       set);
   expect_nothing_left();
 }
@@ -298,7 +298,7 @@ TEST_F(Downloads, AfterABadArchiveTheNextTryStartsAfresh) {
 }
 
 TEST_F(Downloads, ADataSetThatNeedsAPersonSaysWhatToDo) {
-  for (const char* words : {"accept its terms", "fetch yelp_academic_dataset_review.json"}) {
+  for (const char* words : {"accept its terms", "download yelp_academic_dataset_review.json"}) {
     expect_refused(ErrorKind::kUsage, words, find_data_set("yelp"));
   }
   expect_refused(ErrorKind::kUsage, folder_.string(), find_data_set("amazon"));

@@ -1,4 +1,4 @@
-// The engine: what is on disk, what a restart makes of it, and what it refuses.
+// The engine: what it stores, what it restores after a restart, and what it refuses.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -39,10 +39,10 @@ TEST(Engine, ADamagedSnapshotIsLeftAloneAndTheOneBeforeIsUsed) {
   const std::string damaged = file_contents(snapshots[1]);
   EXPECT_EQ(digest_of(folder.path()), before);
   { Running running(folder.path()); }
-  // It was moved out of the way, at most.
+  // The damaged snapshot may have been renamed, but it is not changed.
   const fs::path aside = snapshots[1].string() + ".damaged";
   EXPECT_TRUE(file_contents(fs::exists(aside) ? aside : snapshots[1]) == damaged);
-  // With none left, the whole log is replayed, since it is all there.
+  // Without a usable snapshot the whole log is replayed, because no row of it is missing.
   fs::remove(aside);
   for (const fs::path& snapshot : snapshots_in(folder.path())) {
     damage(snapshot, 100);
@@ -53,7 +53,7 @@ TEST(Engine, ADamagedSnapshotIsLeftAloneAndTheOneBeforeIsUsed) {
 TEST(Engine, WithoutASoundSnapshotATrimmedLogIsRefusedAndNothingChanges) {
   const TemporaryFolder folder;
   fill(folder.path());
-  LogStore(folder.path(), LogStore::Access::kReadWrite).erase_until(10);
+  log_beside(folder.path()).erase_until(1, 10);
   for (const fs::path& snapshot : snapshots_in(folder.path())) {
     damage(snapshot, 60);
   }
@@ -66,7 +66,7 @@ TEST(Engine, WithoutASoundSnapshotATrimmedLogIsRefusedAndNothingChanges) {
     EXPECT_NE(std::string(error.what()).find("no snapshot can be read"), std::string::npos);
   }
   for (const auto& [name, bytes] : before) {
-    if (name.ends_with(".snapshot") || name == LogStore::kFileName) {
+    if (name.ends_with(".snapshot") || name == SqliteLogStore::kFileName) {
       EXPECT_TRUE(file_contents(folder / name) == bytes) << name;
     }
   }
@@ -75,11 +75,10 @@ TEST(Engine, WithoutASoundSnapshotATrimmedLogIsRefusedAndNothingChanges) {
 TEST(Engine, ADamagedDatabaseIsRefusedAndNothingIsOverwritten) {
   const TemporaryFolder folder;
   fill(folder.path());
-  const fs::path database = folder / LogStore::kFileName;
-  {
-    LogStore store(folder.path(), LogStore::Access::kReadWrite);
-    store.checkpoint(true);
-  }
+  const fs::path database = folder / SqliteLogStore::kFileName;
+  // The connection that closes the database last writes the WAL back.
+  log_beside(folder.path()).probe();
+  ASSERT_FALSE(fs::exists(database.string() + "-wal"));
   for (const fs::path& snapshot : snapshots_in(folder.path())) {
     fs::remove(snapshot);  // so that every row has to be read
   }
@@ -113,17 +112,15 @@ TEST(Engine, ADamagedDatabaseIsRefusedAndNothingIsOverwritten) {
 TEST(Engine, ALogThatLostItsEndIsNoticed) {
   const TemporaryFolder folder;
   fill(folder.path());
-  fs::remove(folder / LogStore::kFileName);
+  fs::remove(folder / SqliteLogStore::kFileName);
   for (const char* ending : {"-wal", "-shm"}) {
-    fs::remove((folder / LogStore::kFileName).string() + ending);
+    fs::remove((folder / SqliteLogStore::kFileName).string() + ending);
   }
   const fs::path aside = folder / "aside";
   fs::rename(folder / "snapshots", aside);
   {
-    LogStore store(folder.path(), LogStore::Access::kReadWrite);
-    store.begin();
-    store.put_model({1, "m", option_values(small_model()), 0});
-    store.commit();
+    log_beside(folder.path())
+        .commit({.models = {StoredModel{1, "m", option_values(small_model())}}});
   }
   fs::rename(aside, folder / "snapshots");
   EXPECT_THROW(Running(folder.path()), Error);
@@ -182,7 +179,7 @@ TEST(Engine, WaitingTimesEndByEventsAndAClockThatJumpsBackEndsNone) {
     running.clock.set(4'000'000'000);  // far ahead
     running.rank(request_of(3, "ann"));
   }
-  // The log alone gives the same, whatever the clock says now.
+  // The log alone restores the same state, whatever the clock says now.
   const Verification states = verify_data(folder.path().string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
 }
@@ -203,10 +200,10 @@ TEST(Engine, SnapshotsComeWhenReplayWouldTakeTooLong) {
   Running running(folder.path(), options);
   running.create("m", small_model());
   running.play_together(0, 700);  // 1,400 rows and a few arrivals
-  while (running.report().snapshot_place == 0) {
+  while (running.report().snapshot_position == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  EXPECT_GE(running.report().snapshot_place, 1000U);
+  EXPECT_GE(running.report().snapshot_position, 1000U);
 }
 
 TEST(Engine, TheLogIsTrimmedToItsSizeAndAFreshBaseRemains) {
@@ -220,15 +217,15 @@ TEST(Engine, TheLogIsTrimmedToItsSizeAndAFreshBaseRemains) {
     running.create("idle", small_model());
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t played = 0;
-    std::uint64_t base = 0;
-    while (base == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+    std::uint64_t first = 0;
+    while (first <= 1 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
       running.play_together(played, played + 200);
       played += 200;
-      LogStore store(folder.path(), LogStore::Access::kReadWrite);
-      base = store.base_place();
+      SqliteLogStore store = log_beside(folder.path());
+      first = first_position(store, 1);
     }
-    EXPECT_GT(base, 0U);
-    LogStore store(folder.path(), LogStore::Access::kReadWrite);
+    EXPECT_GT(first, 1U);
+    SqliteLogStore store = log_beside(folder.path());
     while (store.used_bytes() > options.log_bytes &&
            std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -251,10 +248,10 @@ TEST(Engine, ADeletedModelLeavesNothingAndItsNameIsFree) {
   const auto removed = running.control([&](ControlTask& task, ModelHost& host, std::int64_t) {
     const std::uint32_t id = host.report("m").id;
     host.remove("m");
-    task.follow_up = [id](LogStore& store) { store.erase_model(id); };
+    task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
   });
   EXPECT_FALSE(removed->error.has_value());
-  EXPECT_EQ(running.rank(request_of(1, "ann"))->error->status, 404);
+  EXPECT_EQ(running.rank(request_of(1, "ann"))->error->status(), 404);
   running.create("m", small_model());
   EXPECT_EQ(running.report().counts.decisions, 0U);
   running.play(0, 5);
@@ -273,7 +270,7 @@ TEST(Engine, TheSameRankAgainGetsTheSameAnswerAndAnotherIsAConflict) {
   EXPECT_TRUE(encode_event(again->decision) == encode_event(first->decision));
   RankRequest other = request;
   other.user_id = "bob";
-  EXPECT_EQ(running.rank(other)->error->status, 409);
+  EXPECT_EQ(running.rank(other)->error->status(), 409);
   EXPECT_EQ(running.report().counts.decisions, 9U);
 }
 
@@ -287,7 +284,7 @@ TEST(Engine, AFullQueueTakesNothingMore) {
   std::shared_future<void> gone = go.get_future().share();
   const auto blocker = [&] {
     auto task = std::make_shared<ControlTask>();
-    task->work = [gone](ModelHost&, LogStore&, std::int64_t) { gone.wait(); };
+    task->work = [gone](ModelHost&, Storage&, std::int64_t) { gone.wait(); };
     return task;
   };
   int taken = 0;

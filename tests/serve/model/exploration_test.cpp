@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "mcnb/base/error.h"
+#include "mcnb/serve/model/bytes.h"
 #include "mcnb/serve/model/events.h"
 #include "mcnb/serve/model/exploration.h"
+#include "tests/numeric/plain_network.h"
 #include "tests/serve/model_cases.h"
 
 namespace mcnb::exploration_test {
@@ -67,6 +69,74 @@ TEST(Exploration, EventsSurviveTheirBytesAndDamageIsRefused) {
   EXPECT_THROW(decode_event(EventKind::kDecision, bytes + "x", 4, "test"), Error);
   EXPECT_THROW(decode_event(EventKind::kDecision, bytes, 5, "test"), Error);
   EXPECT_THROW(decode_event(static_cast<EventKind>(99), bytes, 4, "test"), Error);
+}
+
+// A decision as the service wrote it before score parts had names; MCNB still writes it like this.
+std::string row_without_names() {
+  ByteWriter row;
+  row.write_string("event");
+  row.write_string("ann");
+  row.put(std::int64_t{1000});
+  row.put(std::uint64_t{7});
+  row.put(std::uint8_t{0});  // online
+  row.put(std::uint8_t{1});  // deferred
+  for (const std::uint32_t index : {0U, 0U, 0U}) {
+    row.put(index);
+  }
+  row.put(std::uint32_t{1});
+  row.write_string("tea");
+  for (const float number : {1.0F, 0.875F, 0.5F, 0.25F, 0.125F}) {
+    row.put(number);
+  }
+  row.put(std::uint32_t{3});
+  row.put(std::uint8_t{1});
+  row.put_all(std::span<const std::uint32_t>(std::vector<std::uint32_t>{0}));
+  row.put_all(std::span<const float>(std::vector<float>{1.0F, 2.0F}));
+  return row.take();
+}
+
+TEST(Exploration, DecisionsThatDoNotNameTheirScorePartsAreReadAsBefore) {
+  const std::string bytes = row_without_names();
+  const auto decision = std::get<Decision>(decode_event(EventKind::kDecision, bytes, 2, "test"));
+  EXPECT_TRUE(decision.deferred);
+  EXPECT_EQ(decision.part_names, (std::vector<std::string>{"meta", "user"}));
+  EXPECT_EQ(decision.actions[0].value, 0.875F);
+  EXPECT_EQ(decision.actions[0].estimate, 0.5F);
+  EXPECT_EQ(decision.actions[0].parts[0], 0.25F);
+  EXPECT_EQ(decision.actions[0].parts[1], 0.125F);
+  EXPECT_EQ(decision.actions[0].cluster_size, 3U);
+  EXPECT_TRUE(encode_event(decision) == bytes);
+}
+
+TEST(Exploration, DecisionsKeepTheNamesOfTheirScoreParts) {
+  for (const char* policy : {"mcnb:width=10", "club", "random"}) {
+    SCOPED_TRACE(policy);
+    ModelOptions options = cases::small_model();
+    options.policy = parse_policy(policy);
+    cases::Ledger ledger(options);
+    const Decision decision = ledger.rank(cases::request_of(1, "ann"));
+    const auto again =
+        std::get<Decision>(decode_event(EventKind::kDecision, encode_event(decision), 4, "test"));
+    EXPECT_EQ(again.part_names, decision.part_names);
+    EXPECT_FALSE(again.part_names.empty());
+    for (std::size_t i = 0; i < decision.actions.size(); ++i) {
+      const LoggedAction& action = again.actions[i];
+      EXPECT_EQ(action.parts, decision.actions[i].parts);
+      const float sum = std::accumulate(action.parts.begin(), action.parts.end(), action.estimate);
+      EXPECT_NEAR(action.value, sum, 1e-6);
+    }
+  }
+}
+
+TEST(Exploration, TooManyScorePartsAreRefused) {
+  std::string bytes = row_without_names();
+  const std::size_t flags = 2 * 4 + 5 + 3 + 8 + 8 + 1;
+  bytes[flags] = static_cast<char>(bytes[flags] | 2);
+  ByteWriter names;
+  names.put(std::uint32_t{Score::kMostParts + 1});
+  bytes.insert(flags + 1 + 3 * 4, names.take());
+  plain::expect_error(ErrorKind::kCorrupt, "more parts than it can have",
+                      [&] { decode_event(EventKind::kDecision, bytes, 2, "test"); });
 }
 
 }  // namespace

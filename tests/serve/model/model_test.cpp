@@ -1,4 +1,4 @@
-// A served model is its log: what every event does, and that the log gives the state again.
+// A served model is determined by its log: what each event does, and how the log restores it.
 
 #include <gtest/gtest.h>
 
@@ -80,12 +80,12 @@ TEST(Model, AnEventIdThatNobodyRemembersMayBeUsedAgain) {
   StateReader reader(bytes, "test", kModelState);
   ASSERT_NO_THROW(after.load(reader));
   reader.finish();
-  // The same ones end, in the same order.
-  std::uint64_t place = after.last_place();
+  // Both models let the same events expire, in the same order.
+  std::uint64_t position = after.last_position();
   for (int i = 0; i < 2; ++i) {
     ledger.add(Expiry{1'000'000, 1});
-    after.apply(Expiry{1'000'000, 1}, ++place);
-    EXPECT_TRUE(Snapshots::bytes_of(after, "test") == ledger.state());
+    after.apply(Expiry{1'000'000, 1}, ++position);
+    EXPECT_TRUE(state_bytes(after) == ledger.state());
   }
   EXPECT_TRUE(ledger->is_waiting("B"));
   EXPECT_FALSE(ledger->is_waiting("D"));
@@ -106,7 +106,7 @@ std::string learned_from(const std::string& aggregation, const std::vector<float
   if (counts != nullptr) {
     *counts = ledger->counts();
   }
-  // What the policy knows, without what tells the models themselves apart.
+  // Compare what the policies have learned, and ignore what differs between the models themselves.
   const RankRequest probe = request_of(9, "ann");
   const RankRequest* one = &probe;
   std::string text;
@@ -132,6 +132,23 @@ TEST(Model, SumsAreClippedAndTheClippingIsCounted) {
   EXPECT_EQ(learned_from("sum", {0.75F, 0.75F}, &counts), learned_from("max", {1.0F}));
   EXPECT_EQ(counts.clipped, 1U);
   EXPECT_EQ(counts.learned, 1U);
+}
+
+TEST(Model, SaysWhyThePolicyRefusedAReward) {
+  ModelOptions options = small_model();
+  set_option(options, "options.eta_1", "1000");  // steps soon leave the finite numbers
+  Ledger ledger(options);
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    ledger.rank(request_of(i, "ann"));
+  }
+  EXPECT_EQ(ledger->last_refusal(), "");
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    ledger.reward("event-" + std::to_string(i), 1.0F);
+  }
+  ledger.state();  // learns
+  EXPECT_GT(ledger->counts().refused, 0U);
+  EXPECT_NE(ledger->last_refusal().find("finite numbers"), std::string::npos)
+      << ledger->last_refusal();
 }
 
 TEST(Model, ADeferredEventIsLearnedOnlyOnceActive) {
@@ -190,7 +207,7 @@ TEST(Model, TheSameRequestAgainstTheSameStateGetsTheSameAnswer) {
   }
 }
 
-// Everything that can happen, by chance.
+// Random events of every kind.
 void live(Ledger& ledger, std::uint64_t seed, std::uint64_t steps) {
   Rng rng(seed, Stream::kTest);
   std::uint64_t decided = 0;
@@ -253,7 +270,7 @@ TEST(Model, ReplayingTheLogGivesTheSameBitsForAnyNumberOfThreads) {
     for (const std::size_t threads : {std::size_t{1}, std::size_t{2}, std::size_t{8}}) {
       Ledger again(options, threads);
       for (const Event& event : first.events()) {
-        // Through the bytes of the log, as a restart does.
+        // Encode and decode the events, as a restart does.
         again.add(decode_event(kind_of(event), encode_event(event), 4, "test"));
       }
       EXPECT_TRUE(again.state() == first.state()) << options.policy.name;
@@ -280,7 +297,7 @@ TEST(Model, ASnapshotAndTheRestOfTheLogGiveTheSameBits) {
       for (std::size_t i = cut; i < events.size(); ++i) {
         after.apply(events[i], i + 1);
       }
-      EXPECT_TRUE(Snapshots::bytes_of(after, "test") == first.state()) << options.policy.name;
+      EXPECT_TRUE(state_bytes(after) == first.state()) << options.policy.name;
     }
   }
 }
@@ -306,7 +323,7 @@ TEST(Model, AForgottenUserIsAsNew) {
   EXPECT_FALSE(ledger->user_report("ann").known);
   EXPECT_TRUE(ledger->user_report("bob").known);
   EXPECT_FALSE(ledger->is_waiting("event-10"));
-  // The next one gets the learner, which knows nothing of ann.
+  // The next user gets the learner, which has kept nothing of ann.
   ledger.rank(request_of(11, "cat"));
   EXPECT_EQ(ledger->user_report("cat").learner, 0U);
   EXPECT_EQ(ledger->user_report("cat").lessons, 0U);

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "mcnb/bandit/policy.h"
+
+namespace mcnb {
+
+// The help text of an option that several policies have.
+inline constexpr const char* kNonnegativeHelp =
+    "whether an estimate below zero counts as zero, for rewards that are never below zero";
+
+// A policy as people choose it: its name, its help texts, its options, and how it is made.
+struct PolicyKind {
+  const char* name;
+  const char* help;
+  const char* paper;  // authors, title, where and when
+  std::function<std::vector<OptionHelp>()> options;
+  // Every option with its value, given or not. Throws Error (kUsage) for a bad option; `build`
+  // finds what depends on the setup.
+  std::function<OptionValues(const OptionValues&)> resolve;
+  std::function<std::unique_ptr<Policy>(const OptionValues&, const PolicySetup&)> build;
+};
+
+struct PolicyTexts {
+  const char* name;
+  const char* help;
+  const char* paper;
+};
+
+// For a policy without options.
+struct NoOptions {};
+
+// A kind of policy that make(options, setup) builds. If Options has `void check() const`, it
+// refuses (Error, kUsage) what the ranges of the table cannot express.
+template <class Options, class Make>
+PolicyKind policy_kind_by(const PolicyTexts& texts, const OptionTable<Options>& table, Make make) {
+  const auto parse = [table](const OptionValues& values) {
+    Options options;
+    table.set_all(options, values);
+    if constexpr (requires { options.check(); }) {
+      options.check();
+    }
+    return options;
+  };
+  return {.name = texts.name,
+          .help = texts.help,
+          .paper = texts.paper,
+          .options = [table] { return table.help(); },
+          .resolve = [=](const OptionValues& values) { return table.values(parse(values)); },
+          .build = [=](const OptionValues& values,
+                       const PolicySetup& setup) { return make(parse(values), setup); }};
+}
+
+// A kind of policy with the constructor Implementation(const Options&, const PolicySetup&).
+template <class Implementation, class Options>
+PolicyKind policy_kind(const PolicyTexts& texts, const OptionTable<Options>& table) {
+  return policy_kind_by(
+      texts, table,
+      [](const Options& options, const PolicySetup& setup) -> std::unique_ptr<Policy> {
+        return std::make_unique<Implementation>(options, setup);
+      });
+}
+
+}  // namespace mcnb

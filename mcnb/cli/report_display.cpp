@@ -1,0 +1,70 @@
+#include "mcnb/cli/report_display.h"
+
+#include <fmt/core.h>
+
+#include "mcnb/cli/commands.h"
+#include "mcnb/experiment/table_text.h"
+
+namespace mcnb {
+
+void print_section(const Section& section, const std::filesystem::path& folder) {
+  if (!section.title.empty()) {
+    fmt::print("\n{}\n\n", section.title);
+  }
+  for (const NamedTable& table : section.tables) {
+    fmt::print("{}{}{}\n", table.caption, table.caption.empty() ? "" : "\n",
+               table.for_people.aligned());
+  }
+  for (const std::string& note : section.notes) {
+    fmt::print("note: {}\n", note);
+  }
+  for (const NamedPicture& picture : section.pictures) {
+    fmt::print("picture  {}.png, .svg\n", (folder / picture.name).string());
+  }
+  for (const std::string& file : section.files) {
+    fmt::print("numbers  {}\n", (folder / file).string());
+  }
+}
+
+void end_interrupted(std::size_t finished, std::size_t total,
+                     const std::filesystem::path& results) {
+  fmt::print(stderr,
+             "interrupted: {} of {} runs are finished and saved in {}\n"
+             "the same command goes on from there\n",
+             finished, total, results.string());
+  throw CLI::RuntimeError(kInterrupted);
+}
+
+void ReportDisplay::plan_begins(const Plan& plan) { fmt::print(stderr, "{}\n", plan.name); }
+
+void ReportDisplay::environment_left_out(const std::string& environment, const std::string& why) {
+  fmt::print(stderr, "{} is left out: {}\n", environment, why);
+}
+
+void ReportDisplay::runs_begin(RunControl& control, const ExperimentProgress& progress) {
+  handler_ = std::make_unique<InterruptHandler>(control);
+  display_ = std::make_unique<ProgressDisplay>(control, progress);
+}
+
+void ReportDisplay::runs_end() noexcept {
+  display_.reset();
+  handler_.reset();
+}
+
+void ReportDisplay::runs_finished(const Plan& plan, const ExperimentProgress& progress,
+                                  double seconds) {
+  finished_ = progress.cells_done;
+  total_ = progress.cells_total;
+  fmt::print(stderr, "{}: {} runs, {} of them kept from before; one by one they took {}\n",
+             plan.name, finished_, progress.cells_kept.load(), duration_text(seconds));
+}
+
+void ReportDisplay::section_made(const Section& section, const std::filesystem::path& folder) {
+  print_section(section, folder);
+}
+
+void ReportDisplay::not_on_page(const std::string& what_and_why) {
+  fmt::print(stderr, "not on the page: {}\n", what_and_why);
+}
+
+}  // namespace mcnb

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mcnb/cli/progress.h"
+#include "mcnb/experiment/report.h"
+
+namespace mcnb {
+
+// Prints the tables, notes and file names of a section.
+void print_section(const Section& section, const std::filesystem::path& folder);
+
+// Says on standard error that runs were interrupted, and ends the program with kInterrupted.
+[[noreturn]] void end_interrupted(std::size_t finished, std::size_t total,
+                                  const std::filesystem::path& results);
+
+// Shows on the terminal how a report proceeds. While runs last, Ctrl-C stops them.
+class ReportDisplay : public ReportObserver {
+ public:
+  void plan_begins(const Plan& plan) override;
+  void environment_left_out(const std::string& environment, const std::string& why) override;
+  void runs_begin(RunControl& control, const ExperimentProgress& progress) override;
+  void runs_end() noexcept override;
+  void runs_finished(const Plan& plan, const ExperimentProgress& progress, double seconds) override;
+  void section_made(const Section& section, const std::filesystem::path& folder) override;
+  void not_on_page(const std::string& what_and_why) override;
+
+  // Of the runs of the last plan.
+  std::size_t finished() const { return finished_; }
+  std::size_t total() const { return total_; }
+
+ private:
+  std::unique_ptr<InterruptHandler> handler_;
+  std::unique_ptr<ProgressDisplay> display_;
+  std::size_t finished_ = 0;
+  std::size_t total_ = 0;
+};
+
+}  // namespace mcnb

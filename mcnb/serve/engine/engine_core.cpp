@@ -1,0 +1,310 @@
+#include "mcnb/serve/engine/engine_core.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "mcnb/base/error.h"
+#include "mcnb/serve/engine/log_lines.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kTasksAtOnce = 512;
+constexpr std::size_t kExpiriesAtOnce = 256;
+constexpr double kPublishSeconds = 0.5;
+constexpr double kRepairSeconds = 0.2;  // between two attempts
+
+}  // namespace
+
+EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& options, Clock& clock,
+                       Metrics& metrics)
+    : options_(options),
+      clock_(clock),
+      metrics_(metrics),
+      storage_(std::move(storage)),
+      threads_(options.threads),
+      host_(*storage_, threads_),
+      tasks_(options.queue_limit),
+      housekeeping_(*storage_, options, clock, metrics),
+      writer_(storage_->log(), housekeeping_, metrics) {
+  recover();
+  storage_->snapshots().remove_unfinished();
+  housekeeping_.check_clock(host_.last_time());
+  ready_ = true;
+}
+
+void EngineCore::recover() {
+  const Recovery recovery = host_.recover();
+  for (const std::string& warning : recovery.warnings) {
+    log_warning("recovery", {{"detail", warning}});
+  }
+  log_info("recovered", {{"models", std::to_string(host_.reports().size())},
+                         {"rows", std::to_string(recovery.rows)},
+                         {"seconds", fmt::format("{:.3f}", recovery.seconds)}});
+  clock_.not_before(host_.last_time());
+  // Every model could be made without the damaged snapshots, so they must not count as one of the
+  // two that are kept.
+  for (const Recovery::Damaged& damaged : recovery.damaged) {
+    storage_->snapshots().set_aside(damaged.model, damaged.position);
+  }
+  std::vector<HousekeepingJob> jobs;
+  for (const std::uint32_t model : storage_->leftover_models()) {
+    jobs.push_back({{}, [model](Storage& storage) { storage.erase_model(model); }, nullptr});
+  }
+  // Users whose erasure was cut short by the end of the service.
+  const std::vector<Erasure> erasures = storage_->log().erasures();
+  for (const Erasure& erasure : erasures) {
+    host_.resume(erasure);
+  }
+  if (!erasures.empty()) {
+    const auto erase = [erasures](Storage& storage) {
+      for (const Erasure& erasure : erasures) {
+        storage.erase_user(erasure);
+      }
+    };
+    jobs.push_back({host_.forgetting_snapshots(), erase, nullptr});
+  }
+  publish();
+  housekeeping_.add(std::move(jobs));
+}
+
+bool EngineCore::submit(Task task) {
+  metrics_.queued.fetch_add(1);
+  if (tasks_.try_push(std::move(task))) {
+    return true;
+  }
+  metrics_.queued.fetch_sub(1);
+  metrics_.queue_full.fetch_add(1);
+  return false;
+}
+
+bool EngineCore::step() {
+  const bool computing = compute(Wait(0));
+  const bool writing = write(Wait(0));
+  return housekeep(Wait(0)) || writing || computing;
+}
+
+bool EngineCore::compute(Wait wait) {
+  if (finished_) {
+    return false;
+  }
+  const bool failed = broken_ || writer_.failed();
+  if (failed && !writer_.idle()) {
+    // What was computed before has to be dropped first.
+    ready_ = false;
+    std::this_thread::sleep_for(std::min(wait, Wait(1)));
+    return true;
+  }
+  if (!writer_.wait_for_room(wait)) {
+    return true;
+  }
+  std::vector<Task> tasks = tasks_.take(kTasksAtOnce, more_expiries_ ? Wait(0) : wait);
+  metrics_.queued.fetch_sub(static_cast<std::int64_t>(tasks.size()));
+  hear_housekeeping();
+  if (failed) {
+    repair();
+  }
+  if (!ready_) {
+    fail_tasks(tasks, {ErrorCode::kStorageFailed, "the storage cannot be written", ""});
+    answer_tasks(tasks);
+  } else if (!tasks.empty() || !tasks_.finished()) {
+    compute_batch(std::move(tasks));
+    return true;
+  }
+  if (tasks_.finished()) {
+    finish();
+  }
+  return !finished_;
+}
+
+void EngineCore::hear_housekeeping() {
+  for (Notification& notification : housekeeping_.take_notifications()) {
+    if (const auto* written = std::get_if<SnapshotWritten>(&notification)) {
+      host_.snapshot_written(written->model, written->position, written->alone);
+    } else if (const auto* failed = std::get_if<SnapshotFailed>(&notification)) {
+      host_.snapshot_failed(failed->model);
+    } else {
+      snapshots_wanted_ = std::move(std::get<SnapshotsWanted>(notification).positions);
+    }
+  }
+}
+
+// Makes the models from the storage again, if it can be written.
+void EngineCore::repair() {
+  ready_ = false;
+  if (clock_.uptime() < next_repair_ || !housekeeping_.wait_for_room(Wait(0))) {
+    return;
+  }
+  try {
+    storage_->log().probe();
+    recover();
+    writer_.reset();
+    broken_ = false;
+    ready_ = true;
+    log_info("the models agree with the log again");
+  } catch (const std::exception& error) {
+    log_error("the storage still fails", {{"detail", error.what()}});
+    next_repair_ = clock_.uptime() + kRepairSeconds;
+  }
+}
+
+void EngineCore::compute_batch(std::vector<Task> tasks) {
+  ComputedBatch computed{{}, std::move(tasks), {}};
+  try {
+    const std::int64_t time = clock_.now();
+    run_tasks(computed.tasks, time);
+    if (host_.broken()) {
+      discard(computed.tasks, "an event could not be applied");
+    } else {
+      computed.snapshots = due_snapshots(time);
+    }
+  } catch (const std::exception& error) {
+    discard(computed.tasks, error.what());
+  }
+  computed.batch = host_.take_batch();
+  if (!computed.empty()) {
+    writer_.hand_over(std::move(computed));
+  }
+}
+
+// Drops what the tasks did. The models are made anew from the storage before anything else is done.
+void EngineCore::discard(const std::vector<Task>& tasks, const char* why) {
+  log_error("a batch was discarded", {{"detail", why}});
+  broken_ = true;
+  static_cast<void>(host_.take_batch());
+  fail_tasks(tasks, {ErrorCode::kBatchDiscarded, "the request could not be computed", ""});
+}
+
+void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
+  // All decisions come first: they share one pass over the models as they are.
+  decide(tasks, time);
+  // Waiting times end before rewards, which may be too late. More can end than can begin, so that
+  // what waits stays bounded.
+  more_expiries_ = host_.expire(time, std::max(kExpiriesAtOnce, 2 * tasks.size()));
+  for (const Task& task : tasks) {
+    run_task(task, time);
+  }
+  host_.learn();
+  const bool models_changed = std::ranges::any_of(tasks, [](const Task& task) {
+    return std::holds_alternative<std::shared_ptr<ControlTask>>(task);
+  });
+  if (models_changed || clock_.uptime() >= next_publish_) {
+    publish();
+  }
+}
+
+void EngineCore::decide(const std::vector<Task>& tasks, std::int64_t time) {
+  std::map<std::string, std::vector<RankTask*>> by_model;
+  for (const Task& task : tasks) {
+    if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&task)) {
+      by_model[(*rank)->model].push_back(rank->get());
+    }
+  }
+  for (const auto& [model, ranks] : by_model) {
+    metrics_.decisions_together.observe(static_cast<double>(ranks.size()));
+    std::vector<const RankRequest*> requests;
+    for (const RankTask* rank : ranks) {
+      requests.push_back(&rank->request);
+    }
+    std::vector<ModelHost::Decided> answers = host_.decide(model, requests, time);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      ranks[i]->error = std::move(answers[i].error);
+      if (answers[i].decision) {
+        ranks[i]->decision = std::move(*answers[i].decision);
+      }
+    }
+  }
+}
+
+void EngineCore::run_task(const Task& task, std::int64_t time) {
+  try {
+    std::visit([&](const auto& own) { run_one(*own, time); }, task);
+  } catch (const RequestRefused& refused) {
+    base_of(task).error = refused.error();
+  } catch (const std::exception& error) {
+    log_error("a task failed", {{"detail", error.what()}});
+    base_of(task).error = ServiceError{ErrorCode::kInternal, error.what()};
+  }
+}
+
+void EngineCore::run_one(RewardTask& task, std::int64_t time) {
+  const auto count = [&](RewardOutcome outcome) {
+    metrics_.rewards[static_cast<std::size_t>(outcome)].fetch_add(1);
+  };
+  task.reward.time = time;
+  try {
+    task.outcome = host_.reward(task.model, task.reward);
+    count(task.outcome);
+  } catch (const RequestRefused& refused) {
+    if (refused.error().code == ErrorCode::kUnknownEvent) {
+      count(RewardOutcome::kUnknown);
+    }
+    throw;
+  }
+}
+
+void EngineCore::run_one(ActivationTask& task, std::int64_t time) {
+  task.activation.time = time;
+  host_.activate(task.model, task.activation);
+}
+
+void EngineCore::run_one(ControlTask& task, std::int64_t time) {
+  task.work(host_, *storage_, time);
+}
+
+std::vector<SnapshotJob> EngineCore::due_snapshots(std::int64_t time) {
+  std::vector<SnapshotJob> snapshots = host_.forgetting_snapshots();
+  std::ranges::move(host_.due_snapshots(options_.restart_seconds), std::back_inserter(snapshots));
+  if (!snapshots_wanted_.empty()) {
+    std::ranges::move(host_.snapshots_from(std::exchange(snapshots_wanted_, {}), time),
+                      std::back_inserter(snapshots));
+  }
+  return snapshots;
+}
+
+void EngineCore::publish() {
+  std::vector<ModelReport> reports = host_.reports();
+  next_publish_ = clock_.uptime() + kPublishSeconds;
+  housekeeping_.allow_erasing(host_.erasable());
+  const std::lock_guard lock(reports_mutex_);
+  reports_ = std::move(reports);
+}
+
+std::vector<ModelReport> EngineCore::reports() const {
+  const std::lock_guard lock(reports_mutex_);
+  return reports_;
+}
+
+std::optional<ModelOptions> EngineCore::options_of(const std::string& model) const {
+  const std::lock_guard lock(reports_mutex_);
+  for (const ModelReport& report : reports_) {
+    if (report.name == model) {
+      return report.options;
+    }
+  }
+  return std::nullopt;
+}
+
+// Hands over snapshots of all models, so that the next start has nothing to replay. Without them it
+// replays the log.
+void EngineCore::finish() {
+  finished_ = true;
+  try {
+    if (ready_) {
+      ComputedBatch last{host_.take_batch(), {}, host_.last_snapshots()};
+      if (!last.empty()) {
+        writer_.hand_over(std::move(last));
+      }
+    }
+  } catch (const std::exception& error) {
+    log_error("no snapshots were written at the end", {{"detail", error.what()}});
+  }
+  writer_.close();
+}
+
+}  // namespace mcnb

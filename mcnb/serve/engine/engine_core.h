@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mcnb/base/thread_pool.h"
+#include "mcnb/serve/engine/batch_writer.h"
+#include "mcnb/serve/engine/bounded_queue.h"
+#include "mcnb/serve/engine/clock.h"
+#include "mcnb/serve/engine/engine_options.h"
+#include "mcnb/serve/engine/housekeeping.h"
+#include "mcnb/serve/engine/metrics.h"
+#include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/engine/tasks.h"
+#include "mcnb/serve/store/storage.h"
+
+namespace mcnb {
+
+// The engine without threads: three stages that are joined by bounded queues. `compute` takes the
+// tasks that wait and runs them on the models, `write` commits what they did and answers them,
+// `housekeep` writes snapshots and erases. `Engine` calls each stage on a thread of its own, so
+// that the next batch is computed while one is committed; a simulation calls all three on one
+// thread
+// (`step`). The order in which the stages are called may change how tasks are grouped, but no
+// promise: an answer goes out only after the commit.
+//
+// If a commit fails, everything that was computed after it is dropped and its tasks fail. Tasks
+// fail until the models have been made anew from the storage. If an event cannot be applied, what
+// was computed with it is not committed, and the models are made anew too.
+//
+// The destructor neither answers nor writes anything: to drop a core is to crash.
+class EngineCore {
+ public:
+  using Wait = std::chrono::milliseconds;
+
+  // Makes the models from the storage. Borrows the clock and the metrics. Throws Error: kSystem,
+  // kCorrupt.
+  EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& options, Clock& clock,
+             Metrics& metrics);
+  EngineCore(const EngineCore&) = delete;
+  EngineCore& operator=(const EngineCore&) = delete;
+
+  // Safe from any thread. Returns false if the task was not taken because too many wait or the core
+  // is closed.
+  bool submit(Task task);
+  // Takes no more tasks. The stages finish what they have.
+  void close() { tasks_.close(); }
+
+  // The stages. Each waits at most so long for something to do, and returns false when the core is
+  // closed and all of the stage's work is done. A stage must not run on two threads at once;
+  // different stages may. The last call of `compute` gives snapshots of all models to the writer.
+  bool compute(Wait wait);
+  bool write(Wait wait) { return writer_.write(wait); }
+  bool housekeep(Wait wait) { return housekeeping_.run(wait); }
+  // Runs each stage once, without waiting. Returns false when all work is done after `close`.
+  bool step();
+
+  // Safe from any thread. False while the storage cannot be written.
+  bool ready() const { return ready_.load(); }
+  // What the models looked like about a second ago.
+  std::vector<ModelReport> reports() const;
+  // The options of a model, or nullopt for an unknown one.
+  std::optional<ModelOptions> options_of(const std::string& model) const;
+  std::uint64_t log_bytes() const { return housekeeping_.log_bytes(); }
+
+ private:
+  void recover();
+  void repair();
+  void hear_housekeeping();
+  void compute_batch(std::vector<Task> tasks);
+  void run_tasks(const std::vector<Task>& tasks, std::int64_t time);
+  void decide(const std::vector<Task>& tasks, std::int64_t time);
+  void run_task(const Task& task, std::int64_t time);
+  void run_one(RankTask&, std::int64_t) {}  // `decide` has run it
+  void run_one(RewardTask& task, std::int64_t time);
+  void run_one(ActivationTask& task, std::int64_t time);
+  void run_one(ControlTask& task, std::int64_t time);
+  std::vector<SnapshotJob> due_snapshots(std::int64_t time);
+  void discard(const std::vector<Task>& tasks, const char* why);
+  void publish();
+  void finish();
+
+  const EngineOptions options_;
+  Clock& clock_;
+  Metrics& metrics_;
+  std::unique_ptr<Storage> storage_;
+  ThreadPool threads_;
+  ModelHost host_;
+  BoundedQueue<Task> tasks_;
+  Housekeeping housekeeping_;
+  BatchWriter writer_;
+  std::atomic<bool> ready_{false};
+
+  // Used only by the computing thread.
+  bool more_expiries_ = false;
+  bool broken_ = false;  // the models do not agree with the log
+  bool finished_ = false;
+  double next_repair_ = 0.0;       // uptime, in seconds
+  double next_publish_ = 0.0;      // uptime, in seconds
+  LogPositions snapshots_wanted_;  // by the housekeeping
+
+  mutable std::mutex reports_mutex_;
+  std::vector<ModelReport> reports_;
+};
+
+}  // namespace mcnb

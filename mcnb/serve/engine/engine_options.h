@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+namespace mcnb {
+
+struct EngineOptions {
+  std::filesystem::path folder;    // of the data; unused if the engine is given a storage
+  std::size_t threads = 0;         // of the policies; 0: one per processor
+  std::size_t queue_limit = 1024;  // tasks
+  double restart_seconds = 10.0;   // how long a restart may replay the log
+  std::uint64_t log_bytes = std::uint64_t{8} << 30;  // above this size the oldest rows are erased
+  double log_days = 90.0;                            // rows that are older are erased
+  double trim_seconds = 1.0;                         // between two checks of the log's size and age
+  // If the clock is more than a day ahead of the log's last event at the start, it may be wrong:
+  // nothing is erased because of its age for so long.
+  double doubt_seconds = 86'400.0;
+};
+
+}  // namespace mcnb

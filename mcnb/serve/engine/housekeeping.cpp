@@ -1,0 +1,154 @@
+#include "mcnb/serve/engine/housekeeping.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "mcnb/base/check.h"
+#include "mcnb/serve/engine/log_lines.h"
+
+namespace mcnb {
+namespace {
+
+// Far more than can wait: every client waits for its own job, and each model has at most two
+// snapshots under way.
+constexpr std::size_t kMostWaiting = 4096;
+constexpr std::int64_t kDay = 86'400'000;  // milliseconds
+
+}  // namespace
+
+Housekeeping::Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock,
+                           Metrics& metrics)
+    : storage_(storage), options_(options), clock_(clock), metrics_(metrics), jobs_(kMostWaiting) {}
+
+void Housekeeping::check_clock(std::int64_t last_event) {
+  const std::int64_t ahead = last_event == 0 ? 0 : clock_.system_now() - last_event;
+  if (ahead <= kDay || options_.doubt_seconds <= 0.0) {
+    return;
+  }
+  doubt_until_ = clock_.uptime() + options_.doubt_seconds;
+  log_warning("the clock is far ahead of the log's last event",
+              {{"days", std::to_string(ahead / kDay)},
+               {"detail", "nothing is erased by age for a while, in case the clock is wrong"}});
+}
+
+bool Housekeeping::clock_in_doubt() const { return clock_.uptime() < doubt_until_; }
+
+void Housekeeping::add(std::vector<HousekeepingJob> jobs) {
+  if (jobs.empty()) {
+    return;
+  }
+  while (!jobs_.push(std::move(jobs), std::chrono::seconds(1))) {
+    check(!jobs_.finished(), "no job is added after the housekeeping was closed");
+  }
+}
+
+bool Housekeeping::run(Wait wait) {
+  for (std::vector<HousekeepingJob>& jobs : jobs_.take(kMostWaiting, wait)) {
+    for (HousekeepingJob& job : jobs) {
+      perform(job);
+      job = {};  // its snapshots are large
+    }
+  }
+  maintain();
+  return !jobs_.finished();
+}
+
+void Housekeeping::perform(const HousekeepingJob& job) {
+  try {
+    for (const SnapshotJob& snapshot : job.snapshots) {
+      write_snapshot(snapshot);
+    }
+    if (job.work) {
+      job.work(storage_);
+    }
+  } catch (const std::exception& error) {
+    log_error("housekeeping failed", {{"detail", error.what()}});
+    if (job.task) {
+      job.task->error = ServiceError{ErrorCode::kStorageFailed, error.what()};
+    }
+  }
+  if (job.task) {
+    answer_tasks({job.task});
+  }
+}
+
+void Housekeeping::write_snapshot(const SnapshotJob& job) {
+  try {
+    storage_.snapshots().write(job.model, job.position, job.bytes);
+    if (job.alone) {
+      storage_.snapshots().remove_before(job.model, job.position);
+    }
+  } catch (const std::exception&) {
+    metrics_.snapshot_failures.fetch_add(1);
+    notify(SnapshotFailed{job.model});
+    throw;
+  }
+  metrics_.snapshots.fetch_add(1);
+  log_info("snapshot", {{"model", std::to_string(job.model)},
+                        {"row", std::to_string(job.position)},
+                        {"bytes", std::to_string(job.bytes.size())}});
+  notify(SnapshotWritten{job.model, job.position, job.alone});
+}
+
+void Housekeeping::maintain() {
+  try {
+    storage_.log().maintain();
+    if (const double now = clock_.uptime(); now >= next_trim_) {
+      next_trim_ = now + options_.trim_seconds;
+      trim_log();
+    }
+  } catch (const std::exception& error) {
+    log_error("housekeeping failed", {{"detail", error.what()}});
+  }
+}
+
+// Erases rows that are too old or too many, as far as two snapshots of their model are younger.
+void Housekeeping::trim_log() {
+  LogStore& log = storage_.log();
+  const std::uint64_t used = log.used_bytes();
+  log_bytes_ = used;
+  double share = 0.0;  // of the rows of every model
+  if (used > options_.log_bytes) {
+    share = 1.0 - 0.9 * static_cast<double>(options_.log_bytes) / static_cast<double>(used);
+  }
+  // The earlier of the two clocks: a clock that was set wrong, then or now, makes nothing old.
+  const std::int64_t now = std::min(clock_.now(), clock_.system_now());
+  const double age = options_.log_days * static_cast<double>(kDay);
+  LogPositions erasable;
+  {
+    const std::lock_guard lock(mutex_);
+    erasable = erasable_;
+  }
+  LogPositions wanted;
+  for (const auto& [model, allowed] : erasable) {
+    std::uint64_t until = share > 0.0 ? log.position_at_share(model, share) : 0;
+    if (!clock_in_doubt()) {
+      until = std::max(until, log.position_before(model, now - static_cast<std::int64_t>(age)));
+    }
+    if (allowed < until) {
+      wanted[model] = until;
+    }
+    log.erase_until(model, std::min(until, allowed));
+  }
+  if (!wanted.empty()) {
+    notify(SnapshotsWanted{std::move(wanted)});
+  }
+}
+
+void Housekeeping::notify(Notification notification) {
+  const std::lock_guard lock(mutex_);
+  notifications_.push_back(std::move(notification));
+}
+
+std::vector<Notification> Housekeeping::take_notifications() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notifications_, {});
+}
+
+void Housekeeping::allow_erasing(LogPositions positions) {
+  const std::lock_guard lock(mutex_);
+  erasable_ = std::move(positions);
+}
+
+}  // namespace mcnb

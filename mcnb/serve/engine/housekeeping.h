@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <variant>
+#include <vector>
+
+#include "mcnb/serve/engine/bounded_queue.h"
+#include "mcnb/serve/engine/clock.h"
+#include "mcnb/serve/engine/engine_options.h"
+#include "mcnb/serve/engine/metrics.h"
+#include "mcnb/serve/engine/tasks.h"
+
+namespace mcnb {
+
+// Something that follows a commit but is too slow for the thread that commits.
+struct HousekeepingJob {
+  std::vector<SnapshotJob> snapshots;          // written first
+  std::function<void(Storage& storage)> work;  // done after them; may be empty
+  std::shared_ptr<ControlTask> task;           // answered at the end; may be null
+};
+
+// What the housekeeping tells the owner of the models.
+struct SnapshotWritten {
+  std::uint32_t model = 0;
+  std::uint64_t position = 0;
+  bool alone = false;  // older ones were removed
+};
+struct SnapshotFailed {
+  std::uint32_t model = 0;
+};
+// Two snapshots of each of these models, at or after the position, would allow more to be erased.
+struct SnapshotsWanted {
+  LogPositions positions;
+};
+using Notification = std::variant<SnapshotWritten, SnapshotFailed, SnapshotsWanted>;
+
+// Writes snapshots, erases what is too old, too much or to be forgotten, and maintains the store.
+// `run` is for one thread at a time; everything else is safe from many threads.
+class Housekeeping {
+ public:
+  using Wait = std::chrono::milliseconds;
+
+  // Borrows the storage, the clock and the metrics. Uses them only in `run`.
+  Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock, Metrics& metrics);
+
+  // Compares the clock with the time of the log's last event (0: there is none). Call it before
+  // the first `run`.
+  void check_clock(std::int64_t last_event);
+
+  bool wait_for_room(Wait wait) { return jobs_.wait_for_room(wait); }
+  // Waits while too many jobs are waiting.
+  void add(std::vector<HousekeepingJob> jobs);
+  // No more jobs will come.
+  void close() { jobs_.close(); }
+
+  // Waits at most so long for jobs, does those that wait, then the regular upkeep. Returns false
+  // when the housekeeping is closed and all jobs are done.
+  bool run(Wait wait);
+
+  std::vector<Notification> take_notifications();
+  // No restart needs the rows of these models up to these positions.
+  void allow_erasing(LogPositions positions);
+  // The size of the log when it was last checked.
+  std::uint64_t log_bytes() const { return log_bytes_.load(); }
+
+ private:
+  void perform(const HousekeepingJob& job);
+  void write_snapshot(const SnapshotJob& job);
+  void notify(Notification notification);
+  void maintain();
+  void trim_log();
+  bool clock_in_doubt() const;
+
+  Storage& storage_;
+  EngineOptions options_;
+  Clock& clock_;
+  Metrics& metrics_;
+  BoundedQueue<std::vector<HousekeepingJob>> jobs_;
+  double doubt_until_ = 0.0;  // uptime, in seconds
+  double next_trim_ = 0.0;    // uptime, in seconds
+  std::atomic<std::uint64_t> log_bytes_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<Notification> notifications_;
+  LogPositions erasable_;
+};
+
+}  // namespace mcnb

@@ -1,0 +1,22 @@
+#include "mcnb/serve/engine/tasks.h"
+
+namespace mcnb {
+
+void fail_tasks(const std::vector<Task>& tasks, const ServiceError& error) {
+  for (const Task& task : tasks) {
+    TaskBase& base = base_of(task);
+    if (!base.error) {
+      base.error = error;
+    }
+  }
+}
+
+void answer_tasks(const std::vector<Task>& tasks) {
+  for (const Task& task : tasks) {
+    if (const TaskBase& base = base_of(task); base.done) {
+      base.done();
+    }
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "mcnb/serve/engine/service_error.h"
+
+namespace mcnb {
+
+inline constexpr std::size_t kLargestBody = std::size_t{1} << 20;  // bytes of a request
+
+struct HttpRequest {
+  std::string method;
+  std::string path;  // as it was sent: escaped, with its query
+  std::string key;   // the API key, whichever header carried it; empty if none did
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body;
+  const char* content_type = "application/json";
+  int retry_after = 0;  // seconds, for the header Retry-After; 0 means that the header is absent
+  std::string allow;    // methods, for the header Allow; empty means that the header is absent
+};
+
+// The response to a request that failed: status, headers and JSON follow from the error code.
+HttpResponse error_response(const ServiceError& error);
+
+// How the server obtains the response to one request. If `start` is set, the server calls it first.
+// `start` returns true and calls `done` exactly once, on any thread, when the response can be made;
+// or it returns false and never calls `done`. In all cases the server then calls `finish`, on its
+// own thread. Without `start` it calls `finish` at once.
+struct HttpPlan {
+  std::function<bool(std::function<void()> done)> start;
+  std::function<HttpResponse()> finish;
+  const char* metric = "other";  // value of the label `route` in /metrics
+};
+
+}  // namespace mcnb

@@ -1,0 +1,167 @@
+#include "mcnb/serve/http/metrics_text.h"
+
+#include <fmt/core.h>
+
+#include <iterator>
+
+namespace mcnb {
+namespace {
+
+struct Head {
+  const char* name;
+  const char* kind;
+  const char* help;
+};
+
+// A metric with one value for the whole service.
+struct ServiceMetric {
+  Head head;
+  std::int64_t (*value)(const RequestMetrics& requests, const Metrics& metrics,
+                        const Engine& engine);
+};
+
+std::int64_t number(const std::atomic<std::uint64_t>& count) {
+  return static_cast<std::int64_t>(count.load(std::memory_order_relaxed));
+}
+
+using Requests = RequestMetrics;
+constexpr ServiceMetric kServiceMetrics[] = {
+    {{"mcnb_ready", "gauge", "1 while requests are served."},
+     [](const Requests&, const Metrics&, const Engine& e) { return std::int64_t{e.ready()}; }},
+    {{"mcnb_queue_length", "gauge", "Requests that wait for the engine."},
+     [](const Requests&, const Metrics& m, const Engine&) { return m.queued.load(); }},
+    {{"mcnb_queue_full_total", "counter", "Requests refused because the queue was full."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.queue_full); }},
+    {{"mcnb_connections", "gauge", "Open connections."},
+     [](const Requests& r, const Metrics&, const Engine&) { return r.connections.load(); }},
+    {{"mcnb_commits_total", "counter", "Transactions written to disk."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.commits); }},
+    {{"mcnb_commit_failures_total", "counter", "Transactions that failed."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.commit_failures); }},
+    {{"mcnb_snapshots_total", "counter", "Snapshots written."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.snapshots); }},
+    {{"mcnb_snapshot_failures_total", "counter", "Snapshots that failed."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.snapshot_failures); }},
+    {{"mcnb_log_bytes", "gauge", "Bytes of the database in use."},
+     [](const Requests&, const Metrics&, const Engine& e) {
+       return static_cast<std::int64_t>(e.log_bytes());
+     }},
+};
+
+// A metric with one value per model.
+struct ModelMetric {
+  Head head;
+  std::uint64_t (*value)(const ModelReport& model);
+};
+
+using Report = ModelReport;
+constexpr ModelMetric kModelMetrics[] = {
+    {{"mcnb_decisions_total", "counter", "Decisions."},
+     [](const Report& r) -> std::uint64_t { return r.counts.decisions; }},
+    {{"mcnb_explored_total", "counter", "Decisions that differ from the policy's own choice."},
+     [](const Report& r) -> std::uint64_t { return r.counts.explored; }},
+    {{"mcnb_apprentice_agreed_total", "counter",
+      "Decisions in apprentice mode with which the policy agreed."},
+     [](const Report& r) -> std::uint64_t { return r.counts.agreed; }},
+    {{"mcnb_learned_total", "counter", "Rewards learned, including default rewards."},
+     [](const Report& r) -> std::uint64_t { return r.counts.learned; }},
+    {{"mcnb_default_rewards_total", "counter", "Default rewards learned."},
+     [](const Report& r) -> std::uint64_t { return r.counts.defaults; }},
+    {{"mcnb_learning_refused_total", "counter", "Rewards that the policy refused to learn."},
+     [](const Report& r) -> std::uint64_t { return r.counts.refused; }},
+    {{"mcnb_late_rewards_total", "counter", "Rewards that came after the waiting time."},
+     [](const Report& r) -> std::uint64_t { return r.counts.late; }},
+    {{"mcnb_clipped_rewards_total", "counter", "Sums of rewards that were cut to 1."},
+     [](const Report& r) -> std::uint64_t { return r.counts.clipped; }},
+    {{"mcnb_expired_total", "counter", "Events whose waiting time ended."},
+     [](const Report& r) -> std::uint64_t { return r.counts.expired; }},
+    {{"mcnb_unactivated_total", "counter", "Events that were never activated."},
+     [](const Report& r) -> std::uint64_t { return r.counts.unactivated; }},
+    {{"mcnb_pending_events", "gauge", "Events that wait for rewards."},
+     [](const Report& r) -> std::uint64_t { return r.waiting; }},
+    {{"mcnb_users", "gauge", "Users with a learner of their own."},
+     [](const Report& r) -> std::uint64_t { return r.users; }},
+    {{"mcnb_learners", "gauge", "Learners."},
+     [](const Report& r) -> std::uint64_t { return r.learners; }},
+    {{"mcnb_model_bytes", "gauge", "Memory of the model."},
+     [](const Report& r) -> std::uint64_t { return r.memory_bytes; }},
+};
+
+void write_head(std::string& out, const Head& head) {
+  fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} {2}\n", head.name, head.help,
+                 head.kind);
+}
+
+// `labels` such as `route="rank"`, or none.
+void write_histogram(std::string& out, const char* name, const std::string& labels,
+                     const Histogram& histogram) {
+  const std::string comma = labels.empty() ? "" : ",";
+  const std::string braced = labels.empty() ? "" : "{" + labels + "}";
+  const std::vector<double>& bounds = histogram.bounds();
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i <= bounds.size(); ++i) {
+    count += histogram.count(i);
+    const std::string bound = i < bounds.size() ? fmt::format("{}", bounds[i]) : "+Inf";
+    fmt::format_to(std::back_inserter(out), "{}_bucket{{{}{}le=\"{}\"}} {}\n", name, labels, comma,
+                   bound, count);
+  }
+  fmt::format_to(std::back_inserter(out), "{0}_sum{1} {2}\n{0}_count{1} {3}\n", name, braced,
+                 histogram.sum(), count);
+}
+
+void write_requests(std::string& out, const RequestMetrics& requests) {
+  write_head(out,
+             {"mcnb_requests_total", "counter", "Answered requests by route and status class."});
+  for (const auto& [label, counts] : requests.by_label()) {
+    for (std::size_t c = 2; c < counts.by_class.size(); ++c) {
+      fmt::format_to(std::back_inserter(out),
+                     "mcnb_requests_total{{route=\"{}\",status=\"{}xx\"}} {}\n", label, c,
+                     counts.by_class[c].load());
+    }
+  }
+  write_head(out, {"mcnb_request_seconds", "histogram", "Time from a request to its response."});
+  for (const auto& [label, counts] : requests.by_label()) {
+    write_histogram(out, "mcnb_request_seconds", fmt::format("route=\"{}\"", label),
+                    counts.seconds);
+  }
+}
+
+void write_engine(std::string& out, const Metrics& metrics) {
+  write_head(out, {"mcnb_rewards_total", "counter", "Rewards by outcome, since the start."});
+  for (std::size_t i = 0; i < metrics.rewards.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "mcnb_rewards_total{{outcome=\"{}\"}} {}\n",
+                   name_of(static_cast<RewardOutcome>(i)), metrics.rewards[i].load());
+  }
+  write_head(out, {"mcnb_commit_rows", "histogram", "Events in one transaction."});
+  write_histogram(out, "mcnb_commit_rows", "", metrics.commit_rows);
+  write_head(out, {"mcnb_commit_seconds", "histogram", "Time of one transaction."});
+  write_histogram(out, "mcnb_commit_seconds", "", metrics.commit_seconds);
+  write_head(out, {"mcnb_decisions_together", "histogram",
+                   "Decisions that shared one pass over the learners."});
+  write_histogram(out, "mcnb_decisions_together", "", metrics.decisions_together);
+}
+
+}  // namespace
+
+std::string metrics_text(const RequestMetrics& requests, const Metrics& metrics,
+                         const Engine& engine) {
+  std::string out;
+  write_requests(out, requests);
+  write_engine(out, metrics);
+  for (const ServiceMetric& metric : kServiceMetrics) {
+    write_head(out, metric.head);
+    fmt::format_to(std::back_inserter(out), "{} {}\n", metric.head.name,
+                   metric.value(requests, metrics, engine));
+  }
+  const std::vector<ModelReport> models = engine.reports();
+  for (const ModelMetric& metric : kModelMetrics) {
+    write_head(out, metric.head);
+    for (const ModelReport& model : models) {
+      fmt::format_to(std::back_inserter(out), "{}{{model=\"{}\"}} {}\n", metric.head.name,
+                     model.name, metric.value(model));
+    }
+  }
+  return out;
+}
+
+}  // namespace mcnb

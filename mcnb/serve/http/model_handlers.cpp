@@ -1,0 +1,82 @@
+#include <fmt/core.h>
+
+#include "mcnb/serve/http/handlers.h"
+#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/serve/http/response_json.h"
+
+namespace mcnb {
+
+Reply Handlers::list_models(const Call&) const {
+  return on_engine([](const EngineThread& engine) { return write_models(engine.host.reports()); });
+}
+
+Reply Handlers::create_model(const Call& call) const {
+  return on_engine([wanted = read_model(call.body)](const EngineThread& engine) {
+    engine.host.create(wanted.name, wanted.options);
+    return write_model(engine.host.report(wanted.name));
+  });
+}
+
+Reply Handlers::show_model(const Call& call) const {
+  return on_engine([model = call.model](const EngineThread& engine) {
+    return write_model(engine.host.report(model));
+  });
+}
+
+Reply Handlers::change_model(const Call& call) const {
+  return on_engine(
+      [model = call.model, settings = read_settings(call.body)](const EngineThread& engine) {
+        engine.host.change(model, settings, engine.time);
+        return write_model(engine.host.report(model));
+      });
+}
+
+Reply Handlers::delete_model(const Call& call) const {
+  return on_engine([model = call.model](const EngineThread& engine) {
+    const std::uint32_t id = engine.host.report(model).id;
+    engine.host.remove(model);
+    engine.task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
+    return std::string();
+  });
+}
+
+Reply Handlers::snapshot_model(const Call& call) const {
+  return on_engine([model = call.model](const EngineThread& engine) {
+    engine.task.snapshots.push_back(engine.host.snapshot(model));
+    const SnapshotJob& snapshot = engine.task.snapshots.back();
+    JsonWriter out;
+    out.begin_object()
+        .field("model", model)
+        .field("row", snapshot.position)
+        .field("bytes", snapshot.bytes.size())
+        .end_object();
+    return out.take();
+  });
+}
+
+Reply Handlers::show_event(const Call& call) const {
+  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
+    const ModelHost::FoundDecision found = engine.host.look_up(model, id);
+    return write_event(found.decision, found.waiting);
+  });
+}
+
+Reply Handlers::show_user(const Call& call) const {
+  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
+    const UserReport report = engine.host.user(model, id);
+    if (!report.known) {
+      refuse_request(ErrorCode::kUnknownUser, fmt::format("there is no user \"{}\"", id), "userId");
+    }
+    return write_user(id, report);
+  });
+}
+
+Reply Handlers::forget_user(const Call& call) const {
+  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
+    const Erasure erasure = engine.host.forget(model, id, engine.time);
+    engine.task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
+    return std::string();
+  });
+}
+
+}  // namespace mcnb

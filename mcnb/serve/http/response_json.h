@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/http/request_json.h"
+
+namespace mcnb {
+
+// From structs to the JSON bodies of responses. The schemas are in openapi_schemas.cpp.
+
+std::string write_rank(const Decision& decision, bool explain, Dialect dialect);
+// `waiting`: whether rewards of the event still count.
+std::string write_event(const Decision& decision, bool waiting);
+std::string write_reward(RewardOutcome outcome);
+std::string write_model(const ModelReport& report);
+std::string write_models(const std::vector<ModelReport>& reports);
+std::string write_user(const std::string& user_id, const UserReport& report);
+std::string write_error(const ServiceError& error);
+
+}  // namespace mcnb

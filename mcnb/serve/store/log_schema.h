@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "mcnb/storage/sqlite.h"
+
+namespace mcnb {
+
+// The tables of a data folder's SQLite database (docs/FORMATS.md). The layout is its user_version.
+
+inline constexpr std::int64_t kLogLayout = 3;
+
+// Makes the tables in an empty database, and brings those of layout 2 to the present layout in one
+// transaction: a crash in the middle leaves the old ones. Requires the right to write, and that no
+// other connection is open. Throws Error (kCorrupt) for any other database.
+void prepare_log_schema(Database& database);
+
+// Throws Error (kCorrupt) unless the database has the present layout; the message says what to do.
+void check_log_schema(Database& database);
+
+}  // namespace mcnb

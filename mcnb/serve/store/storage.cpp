@@ -1,0 +1,44 @@
+#include "mcnb/serve/store/storage.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+
+std::vector<std::uint32_t> Storage::leftover_models() {
+  // Ids beyond the highest were never this log's: such snapshots are somebody else's.
+  const std::uint32_t highest = log().highest_model_id();
+  std::set<std::uint32_t> left;
+  for (const auto& found : {log().models_with_rows(), snapshots().models()}) {
+    left.insert(found.begin(), found.end());
+  }
+  left.erase(left.upper_bound(highest), left.end());
+  for (const StoredModel& model : log().models()) {
+    left.erase(model.id);
+  }
+  return {left.begin(), left.end()};
+}
+
+void Storage::erase_model(std::uint32_t model) {
+  log().erase_rows(model);
+  snapshots().remove_before(model, ~std::uint64_t{0});
+}
+
+void Storage::erase_user(const Erasure& erasure) {
+  const std::vector<StoredModel> models = log().models();
+  const std::vector<std::uint64_t> positions = snapshots().positions(erasure.model);
+  if (std::ranges::count(models, erasure.model, &StoredModel::id) > 0 &&
+      (positions.empty() || positions.back() < erasure.until)) {
+    throw Error(ErrorKind::kSystem,
+                fmt::format("model {}: the snapshot without the forgotten user could not be "
+                            "written: send the request again",
+                            erasure.model));
+  }
+  log().erase_user(erasure);
+}
+
+}  // namespace mcnb

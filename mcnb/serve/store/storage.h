@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "mcnb/serve/model/events.h"
+
+namespace mcnb {
+
+// What the service keeps: the models, the log of their events, and snapshots of their states.
+//
+// Everything here may be called from several threads at once. Errors are Error: kCorrupt for
+// damaged data, kSystem if the system refuses (disk full, no rights, somebody else has the data).
+
+// One event of one model. The positions of a model's events go up from 1 and are never used again.
+// Gaps are normal: events of forgotten users are erased.
+struct LogRow {
+  std::uint32_t model = 0;
+  std::uint64_t position = 0;
+  EventKind kind{};
+  std::int64_t time = 0;   // milliseconds since 1970; never goes back within a model
+  std::uint64_t user = 0;  // hash of the name of the user whose event it is; 0: no user's
+  std::string body;        // encode_event
+};
+
+struct StoredModel {
+  std::uint32_t id = 0;
+  std::string name;
+  OptionValues options;
+  bool complete = true;  // no event has been erased, so replay from position 0 gives the state
+  std::uint64_t last_position = 0;  // of the last event that was committed, erased or not
+};
+
+// A user whose events up to a position are still to be erased.
+struct Erasure {
+  std::uint32_t model = 0;
+  std::uint64_t user = 0;  // hash of the name
+  std::uint64_t until = 0;
+};
+
+// What is committed together.
+struct Batch {
+  using ModelChange = std::variant<StoredModel, std::uint32_t>;  // a new model, or a removed id
+  std::vector<ModelChange> models;  // in order: a name may be removed and used again
+  std::vector<LogRow> rows;
+  std::vector<Erasure> erasures;  // become known to `erasures`
+
+  bool empty() const { return rows.empty() && models.empty() && erasures.empty(); }
+};
+
+// The models and their events.
+class LogStore {
+ public:
+  virtual ~LogStore() = default;
+
+  // A number that this store has and no other. Copies made by `copy_to` share it.
+  virtual std::uint64_t id() = 0;
+  // What error messages call the store.
+  virtual std::string name() const = 0;
+
+  virtual std::vector<StoredModel> models() = 0;
+  // An id that no model of this store ever had and that no other caller gets.
+  virtual std::uint32_t new_model_id() = 0;
+  // The highest id that a committed model ever had.
+  virtual std::uint32_t highest_model_id() = 0;
+  // Ids of all models that have rows, including removed ones.
+  virtual std::vector<std::uint32_t> models_with_rows() = 0;
+
+  // All or nothing. The batch is durable when `commit` returns. If it throws, the batch is normally
+  // not stored, but the failure may have come after the disk took it: read the models again before
+  // going on. Throws (kSystem) if a row's position or a model's name is taken, or the lease is
+  // lost.
+  virtual void commit(const Batch& batch) = 0;
+
+  // The last position of a model that was committed; 0 for a model without events.
+  virtual std::uint64_t last_position(std::uint32_t model) = 0;
+  virtual std::optional<LogRow> read(std::uint32_t model, std::uint64_t position) = 0;
+  // Calls `visit` for every row of the model after a position, in order. `visit` must not call this
+  // store.
+  virtual void replay(std::uint32_t model, std::uint64_t after,
+                      const std::function<void(const LogRow& row)>& visit) = 0;
+
+  // The position up to which all rows of the model are older than `time`; 0 if none is.
+  virtual std::uint64_t position_before(std::uint32_t model, std::int64_t time) = 0;
+  // The position up to which about this share (0 to 1) of the model's rows lies; 0 if it has none.
+  virtual std::uint64_t position_at_share(std::uint32_t model, double share) = 0;
+
+  // Erasing takes its time and lets commits go first. An erasure that was cut short can be asked
+  // for again.
+  // Erases the model's rows up to a position.
+  virtual void erase_until(std::uint32_t model, std::uint64_t position) = 0;
+  // Erases all rows of a model, which must have been removed.
+  virtual void erase_rows(std::uint32_t model) = 0;
+  // Erases a user's rows. No byte of them is left in the store when it returns, and only then does
+  // `erasures` drop the entry. Requires that no replay needs them: see Storage::erase_user.
+  virtual void erase_user(const Erasure& erasure) = 0;
+  // Erasures that were committed and are not finished.
+  virtual std::vector<Erasure> erasures() = 0;
+
+  // Does what the store needs now and then. Call it several times a second on a thread that
+  // answers nobody.
+  virtual void maintain() = 0;
+  // Returns if a batch could be committed now, throws if not.
+  virtual void probe() = 0;
+  // Bytes that the models and rows take.
+  virtual std::uint64_t used_bytes() = 0;
+  // Writes a copy of the present contents into a folder, while others go on committing.
+  virtual void copy_to(const std::filesystem::path& folder) = 0;
+};
+
+// A snapshot that is being read.
+struct SnapshotSource {
+  std::string name;  // for error messages
+  std::unique_ptr<std::istream> bytes;
+};
+
+// The saved states of models. A snapshot at a position holds the effect of all events of its model
+// up to there. The two latest of each model are kept.
+class SnapshotStore {
+ public:
+  virtual ~SnapshotStore() = default;
+
+  // Every model that has something here, sound or set aside.
+  virtual std::vector<std::uint32_t> models() = 0;
+  // Positions of a model's snapshots, the latest first.
+  virtual std::vector<std::uint64_t> positions(std::uint32_t model) = 0;
+
+  // Durable when it returns, and whole or not there at all. Removes the oldest beyond two. If there
+  // is a snapshot at this position with other bytes, it is damaged and set aside.
+  virtual void write(std::uint32_t model, std::uint64_t position, const std::string& bytes) = 0;
+  // Throws (kSystem) if there is no such snapshot.
+  virtual SnapshotSource open(std::uint32_t model, std::uint64_t position) = 0;
+  // Takes a damaged snapshot out of `positions` but keeps its bytes as evidence.
+  virtual void set_aside(std::uint32_t model, std::uint64_t position) = 0;
+  // Removes everything of a model, also what was set aside, except snapshots from `position` on.
+  virtual void remove_before(std::uint32_t model, std::uint64_t position) = 0;
+  // Removes what a crash left half written.
+  virtual void remove_unfinished() = 0;
+  // Writes a copy of all snapshots into a folder.
+  virtual void copy_to(const std::filesystem::path& folder) = 0;
+};
+
+// The right to use a store, for as long as the object lives.
+class Lease {
+ public:
+  virtual ~Lease() = default;
+  // False if somebody else may have the store by now.
+  virtual bool held() const = 0;
+};
+
+// A log, its snapshots, and the lease under which they are used.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  virtual LogStore& log() = 0;
+  virtual SnapshotStore& snapshots() = 0;
+  virtual const Lease& lease() const = 0;
+
+  virtual bool has_backup(const std::string& name) = 0;
+  // Copies the snapshots, then the log, which therefore has every event that they need. Whole or
+  // not there at all. Requires a name that is free and can be a file's name.
+  virtual void back_up(const std::string& name) = 0;
+
+  // Removed models of which rows or snapshots are left.
+  std::vector<std::uint32_t> leftover_models();
+  // Erases what is left of a removed model.
+  void erase_model(std::uint32_t model);
+  // Erases a user's rows. Throws (kSystem) unless all snapshots of the model know that the user is
+  // gone: a restart needs one of them instead of the rows.
+  void erase_user(const Erasure& erasure);
+};
+
+enum class StorageAccess {
+  kOwn,   // to serve: one owner at a time; makes the folder and migrates an older layout
+  kLook,  // read only, beside others who look; nobody may serve meanwhile
+};
+
+// Opens a data folder (docs/FORMATS.md). Throws Error: kSystem if somebody else has it, kCorrupt if
+// it is damaged or of a layout that cannot be read.
+std::unique_ptr<Storage> open_data_folder(const std::filesystem::path& folder,
+                                          StorageAccess access);
+
+}  // namespace mcnb

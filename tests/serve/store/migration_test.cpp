@@ -1,0 +1,172 @@
+// Data folders of layout 2, in which positions counted over all models together, are migrated to
+// the present layout without losing anything.
+
+#include <gtest/gtest.h>
+
+#include "mcnb/base/error.h"
+#include "mcnb/serve/model/model_state.h"
+#include "mcnb/serve/server.h"
+#include "mcnb/serve/store/log_schema.h"
+#include "tests/serve/running.h"
+
+namespace mcnb::migration_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace cases;
+
+// The tables of layout 2, filled from those of the present layout. Positions must differ between
+// models. `base`: rows up to here count as trimmed.
+std::string old_layout(std::uint64_t base) {
+  return R"(
+ALTER TABLE models RENAME TO new_models;
+ALTER TABLE log RENAME TO new_log;
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BLOB NOT NULL,
+                    born INTEGER NOT NULL, whole INTEGER NOT NULL);
+CREATE TABLE log(place INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER NOT NULL,
+                 time INTEGER NOT NULL, user INTEGER NOT NULL, body BLOB NOT NULL,
+                 checksum INTEGER);
+CREATE INDEX log_of_model ON log(model);
+INSERT INTO log SELECT position, model, kind, time, user, body, checksum FROM new_log;
+INSERT INTO models SELECT id, name, options, id - 1, 1 FROM new_models;
+DROP TABLE new_log;
+DROP TABLE new_models;
+INSERT INTO facts VALUES('base', )" +
+         std::to_string(base) + R"(), ('last', 0);
+PRAGMA user_version = 2;)";
+}
+
+// Rows of two models whose positions take turns: the odd ones are model 1's.
+Batch two_models() {
+  Batch batch;
+  for (const std::uint32_t id : {1U, 2U}) {
+    const std::string name = id == 1 ? "m" : "other";
+    batch.models.emplace_back(
+        StoredModel{.id = id, .name = name, .options = option_values(small_model())});
+    Ledger ledger(small_model());
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      ledger.rank(request_of(100 * id + i, "user-" + std::to_string(i % 3)));
+      ledger.reward("event-" + std::to_string(100 * id + i), static_cast<float>(i % 2));
+    }
+    std::uint64_t position = id;
+    for (const Event& event : ledger.events()) {
+      batch.rows.push_back({id, position, kind_of(event), 1000, 7, encode_event(event)});
+      position += 2;
+    }
+  }
+  return batch;
+}
+
+Database database_in(const fs::path& folder) {
+  return Database(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite);
+}
+
+std::map<std::string, std::uint64_t> digests_of(Storage& storage, bool from_base = false) {
+  ThreadPool threads(1);
+  ModelHost host(storage, threads);
+  host.recover(from_base);
+  return host.digests();
+}
+
+// The state of every model before the folder became an old one.
+std::map<std::string, std::uint64_t> make_old_folder(const fs::path& folder,
+                                                     std::uint64_t base = 0) {
+  std::map<std::string, std::uint64_t> digests;
+  {
+    const auto storage = open_data_folder(folder, StorageAccess::kOwn);
+    storage->log().commit(two_models());
+    digests = digests_of(*storage);
+    // Snapshots stood at the last position of all models.
+    ThreadPool threads(1);
+    ModelHost host(*storage, threads);
+    host.recover();
+    const SnapshotJob job = host.snapshot("m");
+    storage->snapshots().write(1, storage->log().last_position(2), job.bytes);
+  }
+  database_in(folder).run(old_layout(base).c_str());
+  return digests;
+}
+
+TEST(Migration, AnOldFolderGivesTheSameStatesAndGoesOn) {
+  const TemporaryFolder folder;
+  const auto before = make_old_folder(folder.path());
+  std::uint64_t last = 0;
+  {
+    const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+    EXPECT_EQ(digests_of(*storage), before);
+    EXPECT_EQ(digests_of(*storage, true), before);
+    const std::vector<StoredModel> models = storage->log().models();
+    ASSERT_EQ(models.size(), 2U);
+    last = models[1].last_position;
+    EXPECT_EQ(models[0].last_position, last);  // new rows must come after every old snapshot
+    EXPECT_TRUE(models[0].complete);
+    EXPECT_EQ(storage->log().new_model_id(), 3U);
+  }
+  {
+    Running running(folder.path());
+    running.play(0, 5);
+    EXPECT_EQ(running.report().last_position, last + 12);  // two users are new
+  }
+  const Verification states = verify_data(folder.path().string(), 1);
+  EXPECT_TRUE(states.agree) << states.lines.front();
+}
+
+TEST(Migration, WhoseLogWasTrimmedIsKnown) {
+  const TemporaryFolder folder;
+  // Model 1 was made at position 0, model 2 at 1, and rows up to 1 may be missing.
+  make_old_folder(folder.path(), 1);
+  const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+  EXPECT_FALSE(storage->log().models()[0].complete);
+  EXPECT_TRUE(storage->log().models()[1].complete);
+}
+
+TEST(Migration, WhatFailsInTheMiddleLeavesTheOldFolder) {
+  const TemporaryFolder folder;
+  const auto before = make_old_folder(folder.path());
+  const std::int64_t rows = database_in(folder.path()).number("SELECT count(*) FROM log");
+  database_in(folder.path()).run("INSERT INTO log VALUES(1000, 1, 1, 0, 0, x'', NULL)");
+  EXPECT_THROW(open_data_folder(folder.path(), StorageAccess::kOwn), Error);
+  {
+    Database database = database_in(folder.path());
+    EXPECT_EQ(database.number("PRAGMA user_version"), 2);
+    EXPECT_EQ(database.number("SELECT count(place) FROM log"), rows + 1);
+    EXPECT_EQ(database.number("SELECT count(born) FROM models"), 2);
+    EXPECT_EQ(database.number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old%'"), 0);
+    database.run("DELETE FROM log WHERE place = 1000");
+  }
+  EXPECT_EQ(digests_of(*open_data_folder(folder.path(), StorageAccess::kOwn)), before);
+}
+
+// The message with which a folder of this layout is refused.
+std::string refusal(const fs::path& folder, StorageAccess access) {
+  try {
+    open_data_folder(folder, access);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Migration, WhatCannotBeReadIsRefusedWithAdvice) {
+  const TemporaryFolder folder;
+  make_old_folder(folder.path());
+  const std::string to_migrate = refusal(folder.path(), StorageAccess::kLook);
+  EXPECT_NE(to_migrate.find("layout 2"), std::string::npos) << to_migrate;
+  EXPECT_NE(to_migrate.find("start `mcnb serve`"), std::string::npos) << to_migrate;
+  for (const int layout : {1, 4}) {
+    database_in(folder.path()).run(("PRAGMA user_version = " + std::to_string(layout)).c_str());
+    for (const StorageAccess access : {StorageAccess::kOwn, StorageAccess::kLook}) {
+      const std::string message = refusal(folder.path(), access);
+      EXPECT_NE(message.find("layout " + std::to_string(layout)), std::string::npos) << message;
+      EXPECT_NE(message.find("version of mcnb that wrote it"), std::string::npos) << message;
+    }
+    EXPECT_EQ(database_in(folder.path()).number("PRAGMA user_version"), layout);
+  }
+  database_in(folder.path()).run("PRAGMA application_id = 5");
+  EXPECT_NE(refusal(folder.path(), StorageAccess::kOwn).find("not a database of mcnb"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace mcnb::migration_test

@@ -17,6 +17,7 @@
   POLICY(club)            \
   POLICY(cofiba)          \
   POLICY(epsilon_greedy)  \
+  POLICY(hierarchical)    \
   POLICY(kernelucb)       \
   POLICY(linucb)          \
   POLICY(locb)            \

@@ -1,0 +1,279 @@
+#include "mcnb/bandit/hierarchical/hierarchical.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/bandit/policy_kind.h"
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostInputs = 64;
+// Products of all numbers: up to so many inputs for the shared coefficients, and for the own ones.
+constexpr std::size_t kMostSharedProducts = 24;
+constexpr std::size_t kMostOwnProducts = 12;
+
+// Longer arms are shortened to this length: squares of their products would use up the digits of a
+// double. Arms should have about unit length.
+constexpr double kLongestArm = 100.0;
+
+constexpr double kCalibrationRounds = 300.0;  // over which errors fade
+constexpr double kCalibrationPrior = 10.0;    // rewards' worth of trust in the model
+constexpr double kLargestError = 1e4;
+constexpr std::uint64_t kFewestBetweenFits = 10;
+
+OptionTable<HierarchicalOptions> option_table() {
+  using O = HierarchicalOptions;
+  OptionTable<O> table;
+  table.number("alpha", &O::alpha, {0.0, 1e6}, "standard deviations that are added to an estimate")
+      .choice("features", &O::features,
+              {{"auto", HierarchicalFeatures::kAuto},
+               {"raw", HierarchicalFeatures::kRaw},
+               {"products", HierarchicalFeatures::kProducts}},
+              "the arm's numbers, or also their products; auto: products up to 24 numbers, in the "
+              "users' own part up to 12")
+      .yes_no("user_features", &O::user_features,
+              "whether the shared part also sees the features of users")
+      .yes_no("memory", &O::memory,
+              "whether a user's rewards for an arm count more for that very arm")
+      .yes_no("correlations", &O::correlations,
+              "whether users differ along learned directions (groups), or in each feature apart")
+      .number("gamma", &O::gamma, {0.0, 1e6}, "how far apart the estimates of one cluster may be")
+      .count("first_fit", &O::first_fit, {1, 1e9}, "rewards before the first empirical Bayes")
+      .number("fit_growth", &O::fit_growth, {1.01, 1e6},
+              "growth of the number of rewards from one empirical Bayes to the next");
+  return table;
+}
+
+FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup) {
+  const std::size_t inputs = setup.block_length > 0 ? setup.block_length : setup.inputs;
+  if (inputs > kMostInputs) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("arms may have at most {} numbers (got {})", kMostInputs, inputs));
+  }
+  if (options.user_features && setup.user_feature_count == 0) {
+    throw Error(ErrorKind::kUsage,
+                "option user_features: must be no because these users have no features");
+  }
+  const bool all = options.features == HierarchicalFeatures::kProducts;
+  const bool fitting = options.features == HierarchicalFeatures::kAuto;
+  return FeatureMap({.inputs = inputs,
+                     .shared_products = all || (fitting && inputs <= kMostSharedProducts),
+                     .own_products = all || (fitting && inputs <= kMostOwnProducts),
+                     .user_features = options.user_features ? setup.user_feature_count : 0});
+}
+
+}  // namespace
+
+Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup& setup)
+    : BasicPolicy(setup),
+      options_(options),
+      shape_{.inputs = setup.inputs},
+      block_length_(setup.block_length),
+      no_user_features_(options.user_features ? setup.user_feature_count : 0),
+      hierarchy_(make_map(options, setup), *setup.threads),
+      next_fit_(options.first_fit) {
+  if (options.user_features) {
+    user_features_.assign(setup.user_features.begin(), setup.user_features.end());
+  }
+  if (!options.memory) {
+    HierarchyScales scales = hierarchy_.scales();
+    scales.memory = 0.0;
+    hierarchy_.install(std::move(scales));
+  }
+}
+
+std::span<const float> Hierarchical::features_of(UserId user) const {
+  const std::size_t count = no_user_features_.size();
+  const std::size_t begin = index(user) * count;
+  return begin + count <= user_features_.size() ? std::span(user_features_).subspan(begin, count)
+                                                : std::span(no_user_features_);
+}
+
+void Hierarchical::check_block(const Features& features, const std::string& what) const {
+  if (block_length_ > 0 &&
+      (features.values.size() != block_length_ || features.offset % block_length_ != 0)) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: expected a block of {} numbers at a multiple of {}, got {} at {}", what,
+                    block_length_, block_length_, features.values.size(), features.offset));
+  }
+}
+
+std::span<const float> Hierarchical::numbers_of(const Features& features,
+                                                std::vector<float>& room) const {
+  double squares = 0.0;
+  for (const float value : features.values) {
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double length = std::sqrt(squares);
+  const bool is_whole = block_length_ > 0 || features.values.size() == shape_.inputs;
+  if (is_whole && length <= kLongestArm) {
+    return features.values;
+  }
+  const double scale = length <= kLongestArm ? 1.0 : kLongestArm / length;
+  room.assign(is_whole ? features.values.size() : shape_.inputs, 0.0F);
+  float* to = room.data() + (is_whole ? 0 : features.offset);
+  for (const float value : features.values) {
+    *to++ = static_cast<float>(scale * static_cast<double>(value));
+  }
+  return room;
+}
+
+std::uint64_t Hierarchical::key_of(UserId user, const Features& features) const {
+  const std::uint64_t block = block_length_ > 0 ? features.offset / block_length_ : 0;
+  return (block << 32) | index(user);
+}
+
+std::size_t Hierarchical::find_learner(std::uint64_t key) const {
+  const auto found = learners_.find(key);
+  return found == learners_.end() ? Hierarchy::kNoLearner : found->second;
+}
+
+std::vector<Score> Hierarchical::scores(const Round& round) {
+  check(round);
+  const double calibration =
+      std::max(1.0, (squared_errors_ + kCalibrationPrior) / (recent_rewards_ + kCalibrationPrior));
+  const double variance_unit = hierarchy_.prior().noise * calibration;
+  std::vector<Score> scores;
+  std::vector<std::vector<float>> room(round.arms.size());
+  std::vector<std::span<const float>> numbers;
+  while (scores.size() < round.arms.size()) {
+    // Arms of one learner, one after the other, are predicted together.
+    const Arm& first = round.arms[scores.size()];
+    const std::uint64_t key = key_of(first.user, first.features);
+    numbers.clear();
+    for (std::size_t i = scores.size(); i < round.arms.size(); ++i) {
+      const Arm& arm = round.arms[i];
+      check_block(arm.features, fmt::format("round {}, arm {}", index(round.id), i));
+      if (key_of(arm.user, arm.features) != key) {
+        break;
+      }
+      numbers.push_back(numbers_of(arm.features, room[i]));
+    }
+    hierarchy_.predict(find_learner(key), features_of(first.user), numbers, predictions_);
+    for (const Hierarchy::Prediction& said : predictions_) {
+      const double deviation = std::sqrt(std::max(0.0, said.variance) * variance_unit);
+      scores.emplace_back(Score(said.mean(), {{"uncertainty", options_.alpha * deviation}}));
+    }
+  }
+  return scores;
+}
+
+std::optional<std::vector<UserId>> Hierarchical::cluster(const Arm& arm) {
+  check_arm(arm, user_count(), shape_);
+  check_block(arm.features, "the arm");
+  std::vector<float> room;
+  const std::span<const float> numbers = numbers_of(arm.features, room);
+  const auto estimate = [&](UserId user) {
+    hierarchy_.predict(find_learner(key_of(user, arm.features)), features_of(user), {&numbers, 1},
+                       predictions_);
+    return predictions_.front().mean();
+  };
+  const double own = estimate(arm.user);
+  std::vector<UserId> members;
+  for (std::uint32_t i = 0; i < user_count(); ++i) {
+    if (std::abs(estimate(UserId{i}) - own) <= options_.gamma) {
+      members.push_back(UserId{i});
+    }
+  }
+  return members;
+}
+
+double Hierarchical::add(UserId user, const Features& features, float reward) {
+  const std::uint64_t key = key_of(user, features);
+  const auto [found, is_new] = learners_.try_emplace(key, 0);
+  if (is_new) {
+    found->second = static_cast<std::uint32_t>(hierarchy_.add_learner(features_of(user)));
+    keys_.push_back(key);
+  }
+  std::vector<float> room;
+  return hierarchy_.learn(found->second, numbers_of(features, room), reward);
+}
+
+void Hierarchical::start(UserId user, const Sample& sample) {
+  check(user, sample);
+  check_block(sample.features, "the start sample");
+  add(user, sample.features, sample.reward);
+}
+
+void Hierarchical::learn(RoundId round, const Arm& arm, float reward) {
+  check(round, arm, reward);
+  check_block(arm.features, fmt::format("round {}", index(round)));
+  const double error = add(arm.user, arm.features, reward);
+  constexpr double kKept = 1.0 - 1.0 / kCalibrationRounds;
+  squared_errors_ = kKept * squared_errors_ + std::min(error, kLargestError);
+  recent_rewards_ = kKept * recent_rewards_ + 1.0;
+  ++rewards_;
+  if (rewards_ >= next_fit_) {
+    hierarchy_.fit(options_.correlations);
+    const double grown = std::ceil(static_cast<double>(rewards_) * options_.fit_growth);
+    next_fit_ = std::max(rewards_ + kFewestBetweenFits, static_cast<std::uint64_t>(grown));
+  }
+}
+
+bool Hierarchical::forget(UserId user) {
+  if (index(user) >= user_count()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("user {} is unknown, there are {} users", index(user), user_count()));
+  }
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (static_cast<std::uint32_t>(keys_[i]) == index(user)) {
+      hierarchy_.forget(i);
+    }
+  }
+  return true;
+}
+
+std::size_t Hierarchical::memory_bytes() const {
+  constexpr std::size_t kMapNode = 3 * sizeof(std::uint64_t);
+  return sizeof *this - sizeof hierarchy_ + hierarchy_.memory_bytes() +
+         user_features_.capacity() * sizeof(float) + keys_.capacity() * sizeof keys_[0] +
+         learners_.size() * kMapNode + learners_.bucket_count() * sizeof(void*);
+}
+
+void Hierarchical::save(StateWriter& writer) const {
+  save_users(writer);
+  writer.write_all(keys_);
+  writer.write(rewards_);
+  writer.write(next_fit_);
+  writer.write(squared_errors_);
+  writer.write(recent_rewards_);
+  hierarchy_.save(writer);
+}
+
+void Hierarchical::load(StateReader& reader) {
+  load_users(reader);
+  keys_ = reader.read_all<std::uint64_t>(kMostNumbers);
+  rewards_ = reader.read<std::uint64_t>();
+  next_fit_ = reader.read<std::uint64_t>();
+  squared_errors_ = reader.read<double>();
+  recent_rewards_ = reader.read<double>();
+  hierarchy_.load(reader);
+  learners_.clear();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    const bool is_new = learners_.emplace(keys_[i], static_cast<std::uint32_t>(i)).second;
+    if (!is_new || static_cast<std::uint32_t>(keys_[i]) >= user_count()) {
+      reader.fail("a learner belongs to no user, or to another learner's");
+    }
+  }
+  if (keys_.size() != hierarchy_.learner_count()) {
+    reader.fail("the parts of the state do not fit together");
+  }
+}
+
+PolicyKind hierarchical_policy() {
+  return policy_kind<Hierarchical>(
+      {.name = "hierarchical",
+       .help = "what users share and how each of them differs, by exact Bayesian inference",
+       .paper =
+           "the idea of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024, as "
+           "a hierarchical linear Gaussian model with empirical Bayes"},
+      option_table());
+}
+
+}  // namespace mcnb

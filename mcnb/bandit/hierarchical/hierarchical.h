@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "mcnb/bandit/basic_policy.h"
+#include "mcnb/bandit/hierarchical/hierarchy.h"
+
+namespace mcnb {
+
+enum class HierarchicalFeatures { kAuto, kRaw, kProducts };
+
+struct HierarchicalOptions {
+  double alpha = 0.3;
+  HierarchicalFeatures features = HierarchicalFeatures::kAuto;
+  bool user_features = false;
+  bool memory = true;
+  bool correlations = true;
+  double gamma = 0.1;
+  std::uint64_t first_fit = 30;
+  double fit_growth = 1.4;
+};
+
+// The exact Bayesian form of M-CNB's idea (hierarchy.h): what all users share is the meta-learner,
+// how a user differs is the user-learner, and both are inferred exactly instead of by gradient
+// steps. An arm is scored by its expected reward and `alpha` standard deviations of it.
+//
+// Now and then, each time the number of rewards has grown by `fit_growth`, empirical Bayes fits the
+// scales of the prior to all rewards so far. The deviations are also multiplied by a calibration:
+// where recent errors were larger than predicted, the policy explores more.
+class Hierarchical final : public BasicPolicy {
+ public:
+  // Throws Error (kUsage) if the arms have more numbers than the model can take.
+  Hierarchical(const HierarchicalOptions& options, const PolicySetup& setup);
+
+  void start(UserId user, const Sample& sample) override;
+  std::vector<Score> scores(const Round& round) override;
+  // The users whose expected rewards for the arm differ by at most gamma. Only a report: it does
+  // not decide anything, and asks every user.
+  std::optional<std::vector<UserId>> cluster(const Arm& arm) override;
+  void learn(RoundId round, const Arm& arm, float reward) override;
+  // Exact: the state is then that of a policy that never saw the user, with the same scales and
+  // calibration.
+  bool forget(UserId user) override;
+  std::size_t memory_bytes() const override;
+  void save(StateWriter& writer) const override;
+  void load(StateReader& reader) override;
+
+ private:
+  // The arm's numbers as the model sees them. Features that are part of a longer vector, or too
+  // long, are written into `room`, which must live as long as the result is used.
+  std::span<const float> numbers_of(const Features& features, std::vector<float>& room) const;
+  // Names the learner of an arm: its user and, where arms are blocks, its block.
+  std::uint64_t key_of(UserId user, const Features& features) const;
+  std::size_t find_learner(std::uint64_t key) const;
+  std::span<const float> features_of(UserId user) const;
+  double add(UserId user, const Features& features, float reward);
+  void check_block(const Features& features, const std::string& what) const;
+
+  HierarchicalOptions options_;
+  NetworkShape shape_;                   // for the checks of features
+  std::uint32_t block_length_;           // 0: arms are whole vectors
+  std::vector<float> user_features_;     // of the users that the setup knows
+  std::vector<float> no_user_features_;  // of all other users: zeros
+  Hierarchy hierarchy_;
+  std::unordered_map<std::uint64_t, std::uint32_t> learners_;  // by key
+  std::vector<std::uint64_t> keys_;                            // by learner
+  std::uint64_t rewards_ = 0;                                  // without start data
+  std::uint64_t next_fit_;
+  double squared_errors_ = 0.0;  // recent ones, in units of their predicted variance
+  double recent_rewards_ = 0.0;
+
+  std::vector<Hierarchy::Prediction> predictions_;  // memory to be reused
+};
+
+}  // namespace mcnb

@@ -14,7 +14,7 @@
 #include "mcnb/base/files.h"
 #include "mcnb/base/text_table.h"
 #include "mcnb/environment/synthetic.h"
-#include "mcnb/experiment/experiment_policies.h"
+#include "mcnb/experiment/run/experiment_policies.h"
 #include "mcnb/numeric/kernels.h"
 
 namespace mcnb::bench {

@@ -4,8 +4,8 @@
 if(CMAKE_SCRIPT_MODE_FILE)
   file(GLOB_RECURSE files ${source_dir}/mcnb/base/* ${source_dir}/mcnb/numeric/* ${source_dir}/mcnb/bandit/*
        ${source_dir}/mcnb/data/* ${source_dir}/mcnb/environment/*
-       ${source_dir}/mcnb/experiment/runner.* ${source_dir}/mcnb/experiment/experiment_policies.*
-       ${source_dir}/mcnb/experiment/cluster_quality.*)
+       ${source_dir}/mcnb/experiment/run/runner.* ${source_dir}/mcnb/experiment/run/experiment_policies.*
+       ${source_dir}/mcnb/experiment/run/cluster_quality.*)
   set(hashes "${compiled}")
   foreach(file ${files})
     file(SHA256 ${file} hash)

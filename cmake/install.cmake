@@ -9,24 +9,24 @@ set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 # The public headers. They need the standard library and each other, nothing else (the install test
 # checks that); all other headers are private and may change at any time.
 set(public_headers
-  base/error.h                  # the exception that everything throws
-  base/ids.h                    # users, arms, items and rounds have types of their own
-  base/options.h                # options by name, and what people read about them
-  base/random.h                 # addressed random numbers, for policies and environments of your own
-  base/state_file.h             # what Policy::save writes to and Policy::load reads from
-  base/thread_pool.h            # the threads that a policy computes on
-  numeric/network_shape.h       # how large a network is; check_round of policy.h takes it
-  numeric/network.h             # features and samples, and one network
-  bandit/policy.h               # rounds, arms, scores, and the interface of all policies
-  bandit/policies.h             # makes, saves and loads policies by name
-  bandit/user_count.h           # part of basic_policy.h
-  bandit/basic_policy.h         # the base of policies of your own
-  environment/environment.h     # the interface of all environments
-  environment/data_settings.h   # where data sets are
-  environment/environments.h    # makes environments by name
-  environment/synthetic.h       # the synthetic world as a class, with its true groups
-  experiment/cluster_quality.h  # how well a policy's clusters match the true ones
-  experiment/runner.h           # plays a policy in an environment
+  base/error.h                      # the exception that everything throws
+  base/ids.h                        # users, arms, items and rounds have types of their own
+  base/options.h                    # options by name, and what people read about them
+  base/random.h                     # addressed random numbers, for policies and environments of your own
+  base/state_file.h                 # what Policy::save writes to and Policy::load reads from
+  base/thread_pool.h                # the threads that a policy computes on
+  numeric/network_shape.h           # how large a network is; check_round of policy.h takes it
+  numeric/network.h                 # features and samples, and one network
+  bandit/policy.h                   # rounds, arms, scores, and the interface of all policies
+  bandit/policies.h                 # makes, saves and loads policies by name
+  bandit/user_count.h               # part of basic_policy.h
+  bandit/basic_policy.h             # the base of policies of your own
+  environment/environment.h         # the interface of all environments
+  environment/data_settings.h       # where data sets are
+  environment/environments.h        # makes environments by name
+  environment/synthetic.h           # the synthetic world as a class, with its true groups
+  experiment/run/cluster_quality.h  # how well a policy's clusters match the true ones
+  experiment/run/runner.h           # plays a policy in an environment
 )
 foreach(header ${public_headers})
   get_filename_component(folder ${header} DIRECTORY)

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/experiment/results_csv.h"
+#include "mcnb/experiment/results/results_csv.h"
 
 namespace mcnb::pages_test {
 namespace {

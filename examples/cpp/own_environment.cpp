@@ -14,7 +14,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 #include "mcnb/environment/environment.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/run/runner.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 #include "mcnb/environment/environments.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/run/runner.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "mcnb/base/text_table.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/environment/environments.h"
-#include "mcnb/experiment/experiment_policies.h"
+#include "mcnb/experiment/run/experiment_policies.h"
 
 namespace mcnb {
 namespace {

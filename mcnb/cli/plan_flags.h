@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/experiment/plan_request.h"
-#include "mcnb/experiment/request_memory.h"
+#include "mcnb/experiment/report/plan_request.h"
+#include "mcnb/experiment/report/request_memory.h"
 
 namespace mcnb {
 

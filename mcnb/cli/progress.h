@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "mcnb/experiment/experiment.h"
+#include "mcnb/experiment/run/experiment.h"
 
 namespace mcnb {
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "mcnb/cli/commands.h"
-#include "mcnb/experiment/table_text.h"
+#include "mcnb/experiment/results/number_text.h"
 
 namespace mcnb {
 

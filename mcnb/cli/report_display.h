@@ -4,7 +4,7 @@
 #include <string>
 
 #include "mcnb/cli/progress.h"
-#include "mcnb/experiment/report.h"
+#include "mcnb/experiment/report/report.h"
 
 namespace mcnb {
 

@@ -11,9 +11,9 @@
 #include "mcnb/cli/plan_flags.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/report_display.h"
-#include "mcnb/experiment/report.h"
-#include "mcnb/experiment/results_csv.h"
-#include "mcnb/experiment/table_text.h"
+#include "mcnb/experiment/report/report.h"
+#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/results_csv.h"
 
 namespace mcnb {
 namespace {

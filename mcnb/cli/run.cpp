@@ -9,9 +9,9 @@
 #include "mcnb/cli/data_folders.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/report_display.h"
-#include "mcnb/experiment/experiment.h"
-#include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/section.h"
+#include "mcnb/experiment/report/section.h"
+#include "mcnb/experiment/run/experiment.h"
+#include "mcnb/experiment/run/experiment_policies.h"
 
 namespace mcnb {
 namespace {

@@ -7,7 +7,7 @@
 #include "mcnb/base/files.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/data_folders.h"
-#include "mcnb/experiment/experiment_policies.h"
+#include "mcnb/experiment/run/experiment_policies.h"
 #include "mcnb/theory/study.h"
 
 namespace mcnb {

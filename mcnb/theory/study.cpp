@@ -7,9 +7,9 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
-#include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/gnuplot.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/plot/gnuplot.h"
+#include "mcnb/experiment/run/experiment_policies.h"
+#include "mcnb/experiment/run/runner.h"
 #include "mcnb/theory/best_fit.h"
 
 namespace mcnb {

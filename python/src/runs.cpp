@@ -12,8 +12,8 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/environment/data_source.h"
-#include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/run/experiment_policies.h"
+#include "mcnb/experiment/run/runner.h"
 #include "python/src/players.h"
 
 namespace mcnb::python {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "mcnb/experiment/cell_store.h"
+#include "mcnb/experiment/run/cell_store.h"
 #include "tests/cli/program.h"
 #include "tests/temporary_folder.h"
 

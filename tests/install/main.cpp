@@ -9,7 +9,7 @@
 
 #include "mcnb/bandit/policies.h"
 #include "mcnb/base/error.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/run/runner.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/experiment/experiment_policies.h"
-#include "mcnb/experiment/runner.h"
+#include "mcnb/experiment/run/experiment_policies.h"
+#include "mcnb/experiment/run/runner.h"
 #include "mcnb/theory/kernel.h"
 #include "mcnb/theory/study.h"
 #include "tests/cli/program.h"

@@ -94,7 +94,7 @@ Score::Score(double expected_reward, std::initializer_list<ScorePart> parts, std
   check(parts.size() <= kMostParts, "a score has at most kMostParts parts");
   std::ranges::copy(parts, parts_.begin());
   for (const ScorePart& part : parts) {
-    value += part.value;
+    value += part.in_estimate ? 0.0 : part.value;
   }
 }
 

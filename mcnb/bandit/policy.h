@@ -39,17 +39,20 @@ struct Round {
   std::vector<Arm> arms;
 };
 
-// One named reason why a score differs from its estimate, such as {"uncertainty", 0.2}.
+// One named part of a score, such as {"uncertainty", 0.2}. Most parts are added to the estimate. A
+// part with `in_estimate` is one of those that the estimate is the sum of.
 struct ScorePart {
   const char* name = "";  // a string literal
   double value = 0.0;
+  bool in_estimate = false;
 };
 
-// Why an arm ranks where it does: value = estimate + parts, added in their order. Each policy names
-// its own parts, and gives all its scores the same names in the same order.
+// Why an arm ranks where it does: value = estimate + the parts outside the estimate, added in their
+// order. Each policy names its own parts, and gives all its scores the same names in the same
+// order.
 class Score {
  public:
-  static constexpr std::size_t kMostParts = 3;
+  static constexpr std::size_t kMostParts = 4;
 
   Score() = default;
   explicit Score(double expected_reward, std::initializer_list<ScorePart> parts = {},
@@ -95,6 +98,18 @@ struct PartSeconds {
   double clustering = 0.0;  // estimates of all users for all arms, and who agrees
   double adaptation = 0.0;  // of the meta-learner to every arm's cluster, and to the feedback
   double training = 0.0;    // of user-learners on feedback, and histories
+};
+
+// Slow work that a policy wants done beside its rounds, such as empirical Bayes over all rewards so
+// far. It shares what it needs with its policy and may outlive it.
+class BackgroundFit {
+ public:
+  virtual ~BackgroundFit() = default;
+  // May be called on any thread, while the policy goes on with decisions and rewards. What it finds
+  // depends only on the rewards before `begin_fit`.
+  virtual void run() = 0;
+  // What `run` found, in a form that can be kept. Requires that `run` has returned.
+  virtual std::string result() const = 0;
 };
 
 // Chooses arms and learns from rewards.
@@ -144,6 +159,18 @@ class Policy {
   // from it stays. Returns false, and changes nothing, if the policy cannot tell users apart.
   virtual bool forget(UserId) { return false; }
 
+  // Fits beside the rounds, for policies made with PolicySetup::fits_beside. When a fit is due, the
+  // owner calls `begin_fit`, runs the result on a thread of its choice, and hands what it found to
+  // `finish_fit`. The state depends only on when these two are called among the other calls.
+  virtual bool fit_is_due() const { return false; }
+  // True from `begin_fit` to `finish_fit`. `forget` ends a fit without a result.
+  virtual bool fit_in_progress() const { return false; }
+  // Begins a fit of all rewards so far, or returns the one in progress, also after `load`.
+  virtual std::shared_ptr<BackgroundFit> begin_fit() { return nullptr; }
+  // Installs what the fit in progress found, in small slices with the rewards that follow. Throws
+  // Error (kCorrupt) for a result that does not fit this policy.
+  virtual void finish_fit(std::string_view /*result*/) {}
+
   virtual StepCounts steps() const { return {}; }
   // nullopt for policies that do not measure the parts of a round.
   virtual std::optional<PartSeconds> part_seconds() const { return std::nullopt; }
@@ -168,6 +195,9 @@ struct PolicySetup {
   // If each arm's features are one block of a longer vector, at a multiple of the block's length:
   // that length. 0 if arms have whole vectors, or if it is unknown.
   std::uint32_t block_length = 0;
+  // True if the owner calls `begin_fit` and `finish_fit`. Otherwise a policy that fits its rewards
+  // now and then does so inside `learn`, which may take long.
+  bool fits_beside = false;
 };
 
 // These throw Error (kInput), which names the round, arm or user, for input that a policy cannot

@@ -45,10 +45,12 @@ struct OwnRound {
   const Arm& arm(ArmIndex i) const { return round.arms[index(i)]; }
 };
 
-// The sum of the estimate and the parts, added in the order that a score uses.
+// The sum of the estimate and the parts outside it, added in the order that a score uses.
 inline double sum_of(double estimate, std::span<const ScorePart> parts) {
   return std::accumulate(parts.begin(), parts.end(), estimate,
-                         [](double sum, const ScorePart& part) { return sum + part.value; });
+                         [](double sum, const ScorePart& part) {
+                           return sum + (part.in_estimate ? 0.0 : part.value);
+                         });
 }
 inline double sum_of(const Score& score) { return sum_of(score.estimate, score.parts()); }
 

@@ -158,7 +158,10 @@ std::vector<Score> Hierarchical::scores(const Round& round) {
     hierarchy_.predict(find_learner(key), features_of(first.user), numbers, predictions_);
     for (const Hierarchy::Prediction& said : predictions_) {
       const double deviation = std::sqrt(std::max(0.0, said.variance) * variance_unit);
-      scores.emplace_back(Score(said.mean(), {{"uncertainty", options_.alpha * deviation}}));
+      scores.emplace_back(Score(said.mean(), {{"shared", said.shared, true},
+                                              {"own", said.own, true},
+                                              {"memory", said.memory, true},
+                                              {"uncertainty", options_.alpha * deviation}}));
     }
   }
   return scores;

@@ -39,6 +39,7 @@ enum class Stream : std::uint32_t {
   kLocbSeeds = 30,
   kThompson = 40,
   kEpsilonGreedy = 41,
+  kFitUsers = 50,
   kSingularVectors = 60,
   kHeldOut = 61,
   kNonLinks = 62,

@@ -15,7 +15,12 @@ using Eigen::Lower;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr std::size_t kLearnersPerBlock = 16;  // whose evidence one thread adds up
+// Learners whose evidence one thread adds up: a number that does not depend on the threads.
+std::size_t learners_per_block(std::size_t learners) {
+  constexpr std::size_t kFewest = 16;
+  constexpr std::size_t kMostBlocks = 64;
+  return std::max(kFewest, (learners + kMostBlocks - 1) / kMostBlocks);
+}
 
 double log_determinant(const LLT<MatrixXd>& factor) {
   return 2.0 * factor.matrixLLT().diagonal().array().log().sum();
@@ -69,33 +74,29 @@ void Evidence::add(const Evidence& other) {
   rewards += other.rewards;
 }
 
-RewardSums::RewardSums(const FeatureMap& map, std::span<const OwnLearner> learners,
-                       const UserOf& user_of, double memory, ThreadPool& threads)
-    : memory_(memory), all_(map.shared_size()) {
-  for (std::size_t i = 0; i < learners.size(); ++i) {
-    if (learners[i].arm_count() > 0) {
-      add(map, learners[i], user_of(i), threads);
-    }
-  }
-}
+RewardSums::RewardSums(const FeatureMap& map, double memory)
+    : map_(&map), memory_(memory), all_(map.shared_size()) {}
 
-void RewardSums::add(const FeatureMap& map, const OwnLearner& learner, std::span<const float> user,
+void RewardSums::add(const RewardHistory& history, std::span<const float> user,
                      ThreadPool& threads) {
+  if (history.empty()) {
+    return;
+  }
   MatrixXd samples;
-  learner.expand_samples(map, user, samples);
-  VectorXd weights = weights_of(learner.rewards(), memory_);
-  VectorXd means = means_of(learner.rewards());
-  all_.rewards += learner.reward_count();
-  all_.quadratic += learner.squared_rewards();
-  for (const ArmRewards& arm : learner.rewards()) {
+  history.expand(*map_, user, samples);
+  VectorXd weights = weights_of(history.rewards(), memory_);
+  VectorXd means = means_of(history.rewards());
+  all_.rewards += history.reward_count();
+  all_.quadratic += history.squared_rewards();
+  for (const ArmRewards& arm : history.rewards()) {
     all_.quadratic -= arm.sum * arm.mean();
     all_.log_determinant += std::log(arm.count);
   }
-  if (learner.arm_count() < map.own_size()) {
+  if (is_dual(*map_, history)) {
     duals_.push_back({std::move(samples), std::move(weights), std::move(means)});
     return;
   }
-  const auto own = static_cast<Index>(map.own_size());
+  const auto own = static_cast<Index>(map_->own_size());
   const MatrixXd scaled = samples * weights.cwiseSqrt().asDiagonal();
   const VectorXd scaled_means = weights.cwiseSqrt().cwiseProduct(means);
   const VectorXd weighted = scaled * scaled_means;
@@ -104,12 +105,23 @@ void RewardSums::add(const FeatureMap& map, const OwnLearner& learner, std::span
   all_.quadratic += scaled_means.squaredNorm();
   all_.log_determinant -= weights.array().log().sum();
   primals_.push_back({scaled.topRows(own) * scaled.transpose(), weighted.head(own)});
+  if (const RewardHistory::Folded* folded = history.folded()) {
+    SymmetricMatrix information(map_->shared_size(), 0.0);
+    information.assign(folded->information);
+    all_.information.add(information, SymmetricMatrix::Sign::kPlus);
+    all_.weighted += folded->weighted;
+    all_.quadratic += folded->quadratic;
+    all_.log_determinant += folded->log_determinant;
+    primals_.back().information += folded->information.topRows(own);
+    primals_.back().weighted += folded->weighted.head(own);
+  }
 }
 
 Evidence RewardSums::evidence(const HierarchyPrior& prior, ThreadPool& threads) const {
   check(prior.memory == memory_, "the sums are those of the prior's memory");
   const std::size_t count = primals_.size() + duals_.size();
-  const std::size_t blocks = (count + kLearnersPerBlock - 1) / kLearnersPerBlock;
+  const std::size_t per_block = learners_per_block(count);
+  const std::size_t blocks = (count + per_block - 1) / per_block;
   std::vector<Evidence> parts(blocks, Evidence(static_cast<std::size_t>(prior.shared.size())));
   const auto own_factor = prior.own_factor.triangularView<Lower>();
   const auto add_primal = [&](const Primal& sums, Evidence& to) {
@@ -134,8 +146,8 @@ Evidence RewardSums::evidence(const HierarchyPrior& prior, ThreadPool& threads) 
     to.log_determinant += log_determinant(factor);
   };
   threads.parallel_for(blocks, 1, [&](std::size_t block, std::size_t) {
-    const std::size_t end = std::min((block + 1) * kLearnersPerBlock, count);
-    for (std::size_t i = block * kLearnersPerBlock; i < end; ++i) {
+    const std::size_t end = std::min((block + 1) * per_block, count);
+    for (std::size_t i = block * per_block; i < end; ++i) {
       if (i < primals_.size()) {
         add_primal(primals_[i], parts[block]);
       } else {
@@ -174,7 +186,8 @@ OwnMoments RewardSums::own_moments(const HierarchyPrior& prior, const SharedPost
                                    ThreadPool& threads) const {
   const Index own = prior.own.rows();
   const std::size_t count = primals_.size() + duals_.size();
-  const std::size_t blocks = (count + kLearnersPerBlock - 1) / kLearnersPerBlock;
+  const std::size_t per_block = learners_per_block(count);
+  const std::size_t blocks = (count + per_block - 1) / per_block;
   const OwnMoments none{MatrixXd::Zero(own, own), MatrixXd::Zero(own, own), 0.0};
   std::vector<OwnMoments> parts(blocks, none);
   // Given the posterior covariance of the own coefficients when the shared ones are known, their
@@ -203,8 +216,8 @@ OwnMoments RewardSums::own_moments(const HierarchyPrior& prior, const SharedPost
         gain * sums.samples.transpose(), to);
   };
   threads.parallel_for(blocks, 1, [&](std::size_t block, std::size_t) {
-    const std::size_t end = std::min((block + 1) * kLearnersPerBlock, count);
-    for (std::size_t i = block * kLearnersPerBlock; i < end; ++i) {
+    const std::size_t end = std::min((block + 1) * per_block, count);
+    for (std::size_t i = block * per_block; i < end; ++i) {
       if (i < primals_.size()) {
         add_primal(primals_[i], parts[block]);
       } else {

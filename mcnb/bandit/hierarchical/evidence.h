@@ -2,7 +2,6 @@
 
 #include <Eigen/Dense>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -47,11 +46,11 @@ struct OwnMoments {
 // no other part of the prior, so that one object serves many priors.
 class RewardSums {
  public:
-  // Numbers of the user of a learner.
-  using UserOf = std::function<std::span<const float>(std::size_t learner)>;
+  // Borrows the map.
+  RewardSums(const FeatureMap& map, double memory);
 
-  RewardSums(const FeatureMap& map, std::span<const OwnLearner> learners, const UserOf& user_of,
-             double memory, ThreadPool& threads);
+  // Adds the rewards of one more learner.
+  void add(const RewardHistory& history, std::span<const float> user, ThreadPool& threads);
 
   double memory() const { return memory_; }
   // Requires a prior with the same variance of the memory.
@@ -73,9 +72,7 @@ class RewardSums {
     Eigen::VectorXd means;
   };
 
-  void add(const FeatureMap& map, const OwnLearner& learner, std::span<const float> user,
-           ThreadPool& threads);
-
+  const FeatureMap* map_;
   double memory_;
   Evidence all_;  // what does not depend on the prior, of all learners
   std::vector<Primal> primals_;

@@ -28,6 +28,7 @@ class FeatureMap {
   explicit FeatureMap(const Options& options);
 
   std::size_t inputs() const { return options_.inputs; }
+  std::size_t user_features() const { return options_.user_features; }
   std::size_t shared_size() const { return groups_.size(); }
   std::size_t own_size() const { return own_size_; }
   // The group of every shared feature; the own features have the groups of the first own_size().

@@ -25,6 +25,10 @@ constexpr double kCalibrationRounds = 300.0;  // over which errors fade
 constexpr double kCalibrationPrior = 10.0;    // rewards' worth of trust in the model
 constexpr double kLargestError = 1e4;
 constexpr std::uint64_t kFewestBetweenFits = 10;
+constexpr double kFitsPerHalfLife = 8.0;
+
+// Saved states begin with it; states of an earlier layout do not.
+constexpr std::uint64_t kStateLayout = 0x3268637261726569;
 
 OptionTable<HierarchicalOptions> option_table() {
   using O = HierarchicalOptions;
@@ -45,7 +49,14 @@ OptionTable<HierarchicalOptions> option_table() {
       .number("gamma", &O::gamma, {0.0, 1e6}, "how far apart the estimates of one cluster may be")
       .count("first_fit", &O::first_fit, {1, 1e9}, "rewards before the first empirical Bayes")
       .number("fit_growth", &O::fit_growth, {1.01, 1e6},
-              "growth of the number of rewards from one empirical Bayes to the next");
+              "growth of the number of rewards from one empirical Bayes to the next")
+      .count("fit_users", &O::fit_users, {10, 1e9},
+             "users that empirical Bayes looks at; of more it takes a random sample")
+      .number("half_life", &O::half_life, {0.0, 1e12},
+              "rewards after which an older reward counts half, for tastes that drift; 0: never")
+      .count("history_limit", &O::history_limit, {0, 1e9},
+             "arms of a user that are remembered one by one; of older ones only sums are kept; 0: "
+             "no limit");
   return table;
 }
 
@@ -75,7 +86,8 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
       shape_{.inputs = setup.inputs},
       block_length_(setup.block_length),
       no_user_features_(options.user_features ? setup.user_feature_count : 0),
-      hierarchy_(make_map(options, setup), *setup.threads),
+      hierarchy_(make_map(options, setup), *setup.threads, options.history_limit),
+      fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
   if (options.user_features) {
     user_features_.assign(setup.user_features.begin(), setup.user_features.end());
@@ -83,7 +95,7 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
   if (!options.memory) {
     HierarchyScales scales = hierarchy_.scales();
     scales.memory = 0.0;
-    hierarchy_.install(std::move(scales));
+    hierarchy_.install(scales);
   }
 }
 
@@ -212,11 +224,51 @@ void Hierarchical::learn(RoundId round, const Arm& arm, float reward) {
   squared_errors_ = kKept * squared_errors_ + std::min(error, kLargestError);
   recent_rewards_ = kKept * recent_rewards_ + 1.0;
   ++rewards_;
-  if (rewards_ >= next_fit_) {
-    hierarchy_.fit(options_.correlations);
-    const double grown = std::ceil(static_cast<double>(rewards_) * options_.fit_growth);
-    next_fit_ = std::max(rewards_ + kFewestBetweenFits, static_cast<std::uint64_t>(grown));
+  if (!fits_beside_ && rewards_ >= next_fit_) {
+    hierarchy_.fit(next_fit_options());
+    schedule_fit();
+    faded_until_ = fit_began_;
   }
+}
+
+FitOptions Hierarchical::next_fit_options() const {
+  const double age = static_cast<double>(rewards_ - faded_until_);
+  return {.correlations = options_.correlations,
+          .users = options_.fit_users,
+          .fading = options_.half_life > 0.0 ? age / options_.half_life : 0.0,
+          .number = fits_};
+}
+
+// Called when a fit of the present rewards has begun.
+void Hierarchical::schedule_fit() {
+  ++fits_;
+  fit_began_ = rewards_;
+  double next = std::ceil(static_cast<double>(rewards_) * options_.fit_growth);
+  if (options_.half_life > 0.0) {
+    next = std::min(next, static_cast<double>(rewards_) + options_.half_life / kFitsPerHalfLife);
+  }
+  next_fit_ = std::max(rewards_ + kFewestBetweenFits, static_cast<std::uint64_t>(next));
+}
+
+bool Hierarchical::fit_is_due() const {
+  return fits_beside_ && rewards_ >= next_fit_ && !fit_in_progress() &&
+         !hierarchy_.is_catching_up();
+}
+
+std::shared_ptr<BackgroundFit> Hierarchical::begin_fit() {
+  if (!fit_in_progress()) {
+    hierarchy_.begin_fit(next_fit_options());
+    schedule_fit();
+  }
+  return hierarchy_.fit_in_progress();
+}
+
+void Hierarchical::finish_fit(std::string_view result) {
+  if (!fit_in_progress()) {
+    throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
+  }
+  hierarchy_.finish_fit(result);
+  faded_until_ = fit_began_;
 }
 
 bool Hierarchical::forget(UserId user) {
@@ -224,10 +276,14 @@ bool Hierarchical::forget(UserId user) {
     throw Error(ErrorKind::kInput,
                 fmt::format("user {} is unknown, there are {} users", index(user), user_count()));
   }
+  const bool ends_fit = fit_in_progress();
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (static_cast<std::uint32_t>(keys_[i]) == index(user)) {
       hierarchy_.forget(i);
     }
+  }
+  if (ends_fit && !fit_in_progress()) {
+    next_fit_ = rewards_;  // begin again, without the user
   }
   return true;
 }
@@ -240,20 +296,33 @@ std::size_t Hierarchical::memory_bytes() const {
 }
 
 void Hierarchical::save(StateWriter& writer) const {
+  writer.write(kStateLayout);
   save_users(writer);
   writer.write_all(keys_);
   writer.write(rewards_);
   writer.write(next_fit_);
+  writer.write(fits_);
+  writer.write(fit_began_);
+  writer.write(faded_until_);
   writer.write(squared_errors_);
   writer.write(recent_rewards_);
   hierarchy_.save(writer);
 }
 
 void Hierarchical::load(StateReader& reader) {
+  if (reader.read<std::uint64_t>() != kStateLayout) {
+    reader.fail("the state was saved by an earlier version of this policy");
+  }
   load_users(reader);
   keys_ = reader.read_all<std::uint64_t>(kMostNumbers);
   rewards_ = reader.read<std::uint64_t>();
   next_fit_ = reader.read<std::uint64_t>();
+  fits_ = reader.read<std::uint64_t>();
+  fit_began_ = reader.read<std::uint64_t>();
+  faded_until_ = reader.read<std::uint64_t>();
+  if (fit_began_ > rewards_ || faded_until_ > fit_began_) {
+    reader.fail("the numbers of rewards do not fit together");
+  }
   squared_errors_ = reader.read<double>();
   recent_rewards_ = reader.read<double>();
   hierarchy_.load(reader);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct HierarchicalOptions {
   double gamma = 0.1;
   std::uint64_t first_fit = 30;
   double fit_growth = 1.4;
+  std::uint64_t fit_users = 2000;
+  double half_life = 0.0;
+  std::uint64_t history_limit = 2000;
 };
 
 // The exact Bayesian form of M-CNB's idea (hierarchy.h): what all users share is the meta-learner,
@@ -29,8 +34,10 @@ struct HierarchicalOptions {
 // steps. An arm is scored by its expected reward and `alpha` standard deviations of it.
 //
 // Now and then, each time the number of rewards has grown by `fit_growth`, empirical Bayes fits the
-// scales of the prior to all rewards so far. The deviations are also multiplied by a calibration:
-// where recent errors were larger than predicted, the policy explores more.
+// scales of the prior to all rewards so far. With a `half_life`, that is also when older rewards
+// fade: rank-one updates cannot fade rewards without fading the prior. The deviations are also
+// multiplied by a calibration: where recent errors were larger than predicted, the policy explores
+// more.
 class Hierarchical final : public BasicPolicy {
  public:
   // Throws Error (kUsage) if the arms have more numbers than the model can take.
@@ -45,6 +52,10 @@ class Hierarchical final : public BasicPolicy {
   // Exact: the state is then that of a policy that never saw the user, with the same scales and
   // calibration.
   bool forget(UserId user) override;
+  bool fit_is_due() const override;
+  bool fit_in_progress() const override { return hierarchy_.fit_in_progress() != nullptr; }
+  std::shared_ptr<BackgroundFit> begin_fit() override;
+  void finish_fit(std::string_view result) override;
   std::size_t memory_bytes() const override;
   void save(StateWriter& writer) const override;
   void load(StateReader& reader) override;
@@ -59,6 +70,8 @@ class Hierarchical final : public BasicPolicy {
   std::span<const float> features_of(UserId user) const;
   double add(UserId user, const Features& features, float reward);
   void check_block(const Features& features, const std::string& what) const;
+  FitOptions next_fit_options() const;
+  void schedule_fit();
 
   HierarchicalOptions options_;
   NetworkShape shape_;                   // for the checks of features
@@ -69,8 +82,12 @@ class Hierarchical final : public BasicPolicy {
   std::unordered_map<std::uint64_t, std::uint32_t> learners_;  // by key
   std::vector<std::uint64_t> keys_;                            // by learner
   std::uint64_t rewards_ = 0;                                  // without start data
-  std::uint64_t next_fit_;
-  double squared_errors_ = 0.0;  // recent ones, in units of their predicted variance
+  bool fits_beside_;
+  std::uint64_t next_fit_;         // the number of rewards at which it is due
+  std::uint64_t fits_ = 0;         // begun so far
+  std::uint64_t fit_began_ = 0;    // the number of rewards when the last fit began
+  std::uint64_t faded_until_ = 0;  // the number of rewards at which all older ones were faded
+  double squared_errors_ = 0.0;    // recent ones, in units of their predicted variance
   double recent_rewards_ = 0.0;
 
   std::vector<Hierarchy::Prediction> predictions_;  // memory to be reused

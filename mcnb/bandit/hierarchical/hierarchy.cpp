@@ -6,6 +6,7 @@
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
 #include "mcnb/base/check.h"
+#include "mcnb/numeric/network.h"
 
 namespace mcnb {
 namespace {
@@ -14,7 +15,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr std::size_t kLearnersPerTask = 16;    // that one thread rebuilds
+// How many recent rewards are learned again with every reward, after a fit beside the rounds.
+constexpr std::size_t kRecentPerReward = 4;
+
+constexpr double kFirstNoise = 0.1;
 
 MatrixXd inverse_of(const MatrixXd& positive) {
   return positive.llt().solve(MatrixXd::Identity(positive.rows(), positive.cols()));
@@ -22,46 +26,38 @@ MatrixXd inverse_of(const MatrixXd& positive) {
 
 }  // namespace
 
-Hierarchy::Hierarchy(FeatureMap map, ThreadPool& threads)
-    : map_(std::move(map)), threads_(threads), covariance_(map_.shared_size(), 0.0) {
+Hierarchy::Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit)
+    : map_(std::move(map)),
+      threads_(threads),
+      history_limit_(history_limit),
+      book_(std::make_shared<HistoryBook>(map_.user_features())),
+      now_{.covariance = SymmetricMatrix(map_.shared_size(), 0.0)} {
   const Index own = signed_size(map_.own_size());
-  scales_.correlation = MatrixXd::Identity(own, own);
-  prior_ = prior_of(scales_);
-  mean_ = VectorXd::Zero(signed_size(map_.shared_size()));
-  covariance_.assign(prior_.shared.asDiagonal());
+  now_.scales.correlation = MatrixXd::Identity(own, own);
+  now_.prior = prior_of(map_, now_.scales, kFirstNoise);
+  now_.mean = VectorXd::Zero(signed_size(map_.shared_size()));
+  now_.covariance.assign(now_.prior.shared.asDiagonal());
 }
 
 std::size_t Hierarchy::add_learner(std::span<const float> user) {
-  learners_.emplace_back();
-  user_features_.insert(user_features_.end(), user.begin(), user.end());
-  return learners_.size() - 1;
+  learners_.push_back({.epoch = epoch_});
+  return book_->add_learner(user);
 }
 
-std::span<const float> Hierarchy::user_of(std::size_t learner) const {
-  const std::size_t length = learners_.empty() ? 0 : user_features_.size() / learners_.size();
-  return std::span(user_features_).subspan(learner * length, length);
-}
-
-HierarchyPrior Hierarchy::prior_of(const HierarchyScales& scales) const {
-  HierarchyPrior prior{.noise = prior_.noise, .memory = scales.memory};
-  const std::span<const FeatureGroup> groups = map_.groups();
-  prior.shared.resize(signed_size(groups.size()));
-  VectorXd deviations(signed_size(map_.own_size()));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const auto group = static_cast<std::size_t>(groups[i]);
-    prior.shared[signed_size(i)] = scales.shared[group];
-    if (i < map_.own_size()) {
-      deviations[signed_size(i)] = std::sqrt(scales.own[group]);
-    }
+// The learner's own part under the present scales.
+OwnLearner& Hierarchy::fresh(std::size_t index) {
+  Learner& learner = learners_[index];
+  if (learner.epoch != epoch_) {
+    book_->bring_up_to_date(index);
+    learner.own.rebuild(map_, now_.prior, book_->history(index), book_->user(index));
+    learner.epoch = epoch_;
   }
-  prior.own = deviations.asDiagonal() * scales.correlation * deviations.asDiagonal();
-  prior.own_factor = prior.own.llt().matrixL();
-  return prior;
+  return learner.own;
 }
 
 // squares_[k] = f_k^T P f_k of all projected arms.
-void Hierarchy::find_squares() {
-  const std::size_t length = covariance_.padded_size();
+void Hierarchy::find_squares(const SymmetricMatrix& covariance) {
+  const std::size_t length = covariance.padded_size();
   const auto count = static_cast<std::size_t>(projection_.residual.cols());
   residuals_.assign(count * length, 0.0);
   squares_.resize(count);
@@ -72,175 +68,241 @@ void Hierarchy::find_squares() {
     std::copy_n(projection_.residual.col(signed_size(k)).data(), map_.shared_size(), to);
     vectors.push_back({to, {&all, 1}});
   }
-  covariance_.find_squares(threads_, vectors, squares_);
+  covariance.find_squares(threads_, vectors, squares_);
 }
 
 void Hierarchy::predict(std::size_t learner, std::span<const float> user,
                         std::span<const std::span<const float>> arms,
                         std::vector<Prediction>& predictions) {
-  static const OwnLearner kEmpty;
-  const OwnLearner& own = learner == kNoLearner ? kEmpty : learners_[learner];
+  static const OwnLearner kNothingOwn;
+  static const RewardHistory kNoRewards;
+  const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh(learner);
+  const RewardHistory& history = learner == kNoLearner ? kNoRewards : book_->history(learner);
   arms_.resize(signed_size(map_.shared_size()), signed_size(arms.size()));
   for (std::size_t k = 0; k < arms.size(); ++k) {
     map_.expand(arms[k], user, arms_.col(signed_size(k)).data());
   }
-  own.project(map_, prior_, user, arms_, projection_, scratch_);
-  find_squares();
+  own.project(map_, now_.prior, history, user, arms_, projection_, scratch_);
+  find_squares(now_.covariance);
   predictions.resize(arms.size());
+  const double memory = now_.prior.memory;
   for (std::size_t k = 0; k < arms.size(); ++k) {
     const Index column = signed_size(k);
     Prediction& said = predictions[k];
-    said.shared = arms_.col(column).dot(mean_);
-    said.own =
-        projection_.residual.col(column).dot(mean_) + projection_.own_mean[column] - said.shared;
+    said.shared = arms_.col(column).dot(now_.mean);
+    said.own = projection_.residual.col(column).dot(now_.mean) + projection_.own_mean[column] -
+               said.shared;
     said.memory = 0.0;
     said.variance = projection_.own_variance[column] + squares_[k];
-    const std::optional<std::size_t> known = prior_.memory > 0.0 ? own.find(arms[k]) : std::nullopt;
+    const std::optional<std::size_t> known = memory > 0.0 ? history.find(arms[k]) : std::nullopt;
     if (known) {
-      const ArmRewards& rewards = own.rewards()[*known];
-      const double trust = prior_.memory / (prior_.memory + 1.0 / rewards.count);
+      const ArmRewards& rewards = history.rewards()[*known];
+      const double trust = memory / (memory + 1.0 / rewards.count);
       said.memory = trust * (rewards.mean() - said.mean());
-      said.variance = (1.0 - trust) * (1.0 - trust) * said.variance + prior_.memory * (1.0 - trust);
+      said.variance = (1.0 - trust) * (1.0 - trust) * said.variance + memory * (1.0 - trust);
     } else {
-      said.variance += prior_.memory;
+      said.variance += memory;
     }
   }
 }
 
-double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
-  OwnLearner& own = learners_[learner];
-  const std::span<const float> user = user_of(learner);
+// Moves the shared coefficients and a learner's own part by one reward.
+Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
+                                      std::span<const float> user, std::span<const float> arm,
+                                      float reward) {
   arms_.resize(signed_size(map_.shared_size()), 1);
   map_.expand(arm, user, arms_.data());
   const VectorXd features = arms_.col(0);
-  own.project(map_, prior_, user, arms_, projection_, scratch_);
-  const std::optional<std::size_t> known = own.find(arm);
-  const OwnLearner::Step step = OwnLearner::next_step(known ? own.rewards()[*known] : ArmRewards{},
-                                                      static_cast<double>(reward), prior_.memory);
+  own.project(map_, shared.prior, history, user, arms_, projection_, scratch_);
+  Inference inference{.known = history.find(arm)};
+  const OwnLearner::Step step =
+      OwnLearner::next_step(inference.known ? history.rewards()[*inference.known] : ArmRewards{},
+                            static_cast<double>(reward), shared.prior.memory);
   const auto residual = projection_.residual.col(0);
-  residuals_.assign(2 * covariance_.padded_size(), 0.0);
-  const std::span<double> padded = std::span(residuals_).first(covariance_.padded_size());
+  residuals_.assign(2 * shared.covariance.padded_size(), 0.0);
+  const std::span<double> padded = std::span(residuals_).first(shared.covariance.padded_size());
   const std::span<double> gain = std::span(residuals_).last(padded.size());
   std::copy_n(residual.data(), map_.shared_size(), padded.begin());
-  covariance_.multiply(threads_, padded, gain);
+  shared.covariance.multiply(threads_, padded, gain);
   const Eigen::Map<VectorXd> direction(gain.data(), residual.size());
   const double own_variance = std::max(0.0, projection_.own_variance[0]);  // but for rounding
   const double variance = 1.0 / step.weight + own_variance + std::max(0.0, residual.dot(direction));
-  const double error = step.value - projection_.own_mean[0] - residual.dot(mean_);
+  const double error = step.value - projection_.own_mean[0] - residual.dot(shared.mean);
   if (step.weight >= kSmallestRewardWeight) {
-    mean_ += direction * (error / variance);
+    shared.mean += direction * (error / variance);
     for (double& value : gain) {
       value /= std::sqrt(variance);
     }
-    covariance_.add_outer_products(threads_, gain, SymmetricMatrix::Sign::kMinus);
+    shared.covariance.add_outer_products(threads_, gain, SymmetricMatrix::Sign::kMinus);
   }
-  if (own.add(map_, prior_, arm, features, own_variance, reward, scratch_)) {
-    own.rebuild(map_, prior_, user);
+  inference.rebuild =
+      own.add(map_, history, inference.known, step, features, own_variance, scratch_);
+  inference.squared_error = error * error / (variance * shared.prior.noise);
+  return inference;
+}
+
+bool Hierarchy::is_full(const RewardHistory& history) const {
+  return history_limit_ > 0 && history.arm_count() > std::max(history_limit_, 2 * map_.own_size());
+}
+
+double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
+  OwnLearner& own = fresh(learner);
+  const RewardHistory& history = book_->history(learner);
+  const std::span<const float> user = book_->user(learner);
+  const Inference inference = infer(now_, own, history, user, arm, reward);
+  book_->add_reward(learner, inference.known, arm, reward);
+  if (inference.rebuild) {
+    own.rebuild(map_, now_.prior, history, user);
   }
-  reward_count_ += 1.0;
-  return error * error / (variance * prior_.noise);
+  if (is_full(history)) {
+    book_->fold(learner, map_, now_.prior.memory);
+  }
+  if (fit_ || next_) {
+    recent_.push_back(
+        {static_cast<std::uint32_t>(learner), reward, std::vector(arm.begin(), arm.end())});
+    catch_up(kRecentPerReward);
+  }
+  return inference.squared_error;
 }
 
 // The learner's rewards leave the shared coefficients by the step that adding them would be, turned
 // round: with X their features and V their covariance given w0, the rewards' covariance given all
 // other rewards is V - X P X^T under the present P.
 void Hierarchy::forget(std::size_t learner) {
-  OwnLearner& own = learners_[learner];
-  if (own.arm_count() > 0) {
-    const Evidence evidence =
-        RewardSums(
-            map_, {&own, 1}, [&](std::size_t) { return user_of(learner); }, prior_.memory, threads_)
-            .evidence(prior_, threads_);
-    const MatrixXd precision = inverse_of(covariance_.dense());
-    const VectorXd weighted = precision * mean_ - evidence.weighted;
+  end_fit();
+  fresh(learner);
+  if (!book_->history(learner).empty()) {
+    RewardSums sums(map_, now_.prior.memory);
+    sums.add(book_->history(learner), book_->user(learner), threads_);
+    const Evidence evidence = sums.evidence(now_.prior, threads_);
+    const MatrixXd precision = inverse_of(now_.covariance.dense());
+    const VectorXd weighted = precision * now_.mean - evidence.weighted;
     const Eigen::LLT<MatrixXd> without(precision - evidence.information.dense());
-    covariance_.assign(without.solve(MatrixXd::Identity(precision.rows(), precision.cols())));
-    mean_ = without.solve(weighted);
+    now_.covariance.assign(without.solve(MatrixXd::Identity(precision.rows(), precision.cols())));
+    now_.mean = without.solve(weighted);
   }
-  reward_count_ -= own.reward_count();
-  own = OwnLearner();
+  book_->clear(learner);
+  learners_[learner].own.drop();
 }
 
-RewardSums Hierarchy::sum_rewards(double memory) const {
-  return {map_, learners_, [this](std::size_t learner) { return user_of(learner); }, memory,
-          threads_};
-}
-
-void Hierarchy::install(HierarchyScales scales) {
-  const RewardSums sums = sum_rewards(scales.memory);
-  install(std::move(scales), sums);
-}
-
-void Hierarchy::install(HierarchyScales scales, const RewardSums& sums) {
-  scales_ = std::move(scales);
-  prior_ = prior_of(scales_);
-  SharedPosterior posterior = shared_posterior(sums.evidence(prior_, threads_), prior_, threads_);
-  mean_ = std::move(posterior.mean);
-  covariance_ = std::move(posterior.covariance);
-  prior_.noise = posterior.noise;
-  threads_.parallel_for(learners_.size(), kLearnersPerTask,
-                        [&](std::size_t begin, std::size_t end) {
-                          for (std::size_t i = begin; i < end; ++i) {
-                            learners_[i].rebuild(map_, prior_, user_of(i));
-                          }
-                        });
-}
-
-double Hierarchy::log_evidence(const HierarchyScales& scales) const {
-  const HierarchyPrior prior = prior_of(scales);
-  return shared_posterior(sum_rewards(scales.memory).evidence(prior, threads_), prior, threads_)
+double Hierarchy::log_evidence(const HierarchyScales& scales) {
+  return HierarchyFit(book_, map_, now_.scales, now_.prior.noise, {})
+      .posterior_under(scales, threads_)
       .log_evidence;
 }
 
+void Hierarchy::install(const HierarchyScales& scales) {
+  end_fit();
+  book_->begin_fit();
+  const HierarchyFit all(book_, map_, now_.scales, now_.prior.noise, {});
+  SharedPosterior posterior = all.posterior_under(scales, threads_);
+  next_ = Next{{scales, prior_of(map_, scales, posterior.noise), std::move(posterior.mean),
+                std::move(posterior.covariance)}};
+  switch_to_next();
+}
+
+void Hierarchy::fit(const FitOptions& options) {
+  const std::shared_ptr<HierarchyFit> fit = begin_fit(options);
+  fit->run(threads_);
+  finish_fit(fit->result());
+}
+
+std::shared_ptr<HierarchyFit> Hierarchy::begin_fit(const FitOptions& options) {
+  check(!fit_ && !next_, "one fit at a time");
+  book_->begin_fit();
+  fit_ = std::make_shared<HierarchyFit>(book_, map_, now_.scales, now_.prior.noise, options);
+  return fit_;
+}
+
+void Hierarchy::finish_fit(std::string_view result) {
+  check(fit_ != nullptr, "a fit was begun");
+  FittedPosterior found = fit_->posterior(result, threads_);
+  const HierarchyPrior prior = prior_of(map_, found.scales, found.shared.noise);
+  next_ = Next{{std::move(found.scales), prior, std::move(found.shared.mean),
+                std::move(found.shared.covariance)},
+               fit_->options().fading};
+  fit_.reset();
+  catch_up(0);
+}
+
+// Catches up if a fit has been finished, or else drops the fit in progress.
+void Hierarchy::end_fit() {
+  catch_up(recent_.size());
+  if (fit_) {
+    fit_->cancel();
+    fit_.reset();
+    recent_.clear();
+    book_->end_fit();
+  }
+}
+
+// Learns a reward again, under the scales of the finished fit.
+void Hierarchy::learn_again(const RecentReward& recent) {
+  const auto [found, is_new] = next_->learners.try_emplace(recent.learner);
+  NextLearner& learner = found->second;
+  const std::span<const float> user = book_->user(recent.learner);
+  const HierarchyPrior& prior = next_->shared.prior;
+  if (is_new && recent.learner < book_->size_at_fit()) {
+    learner.history = book_->at_fit(recent.learner).history;
+    if (next_->fading > 0.0) {
+      learner.history.fade(std::exp2(-next_->fading));
+    }
+    learner.own.rebuild(map_, prior, learner.history, user);
+  }
+  const Inference inference =
+      infer(next_->shared, learner.own, learner.history, user, recent.arm, recent.reward);
+  learner.history.add(inference.known, recent.arm, recent.reward);
+  if (inference.rebuild) {
+    learner.own.rebuild(map_, prior, learner.history, user);
+  }
+  if (is_full(learner.history)) {
+    learner.history.fold(map_, user, prior.memory);
+  }
+}
+
+void Hierarchy::catch_up(std::size_t rewards) {
+  if (!next_) {
+    return;
+  }
+  for (; rewards > 0 && next_->learned < recent_.size(); --rewards) {
+    learn_again(recent_[next_->learned]);
+    ++next_->learned;
+  }
+  if (next_->learned == recent_.size()) {
+    switch_to_next();
+  }
+}
+
+void Hierarchy::switch_to_next() {
+  now_ = std::move(next_->shared);
+  ++epoch_;
+  book_->fade(next_->fading);
+  for (auto& [index, learner] : next_->learners) {
+    book_->replace(index, std::move(learner.history));
+    learners_[index] = {std::move(learner.own), epoch_};
+  }
+  next_.reset();
+  recent_.clear();
+  book_->end_fit();
+}
+
 std::size_t Hierarchy::memory_bytes() const {
-  std::size_t bytes = sizeof *this + user_features_.capacity() * sizeof(float) +
-                      covariance_.memory_bytes() + 3 * prior_.own.size() * sizeof(double) +
-                      learners_.capacity() * sizeof(OwnLearner);
-  for (const OwnLearner& learner : learners_) {
-    bytes += learner.memory_bytes();
+  std::size_t bytes = sizeof *this + book_->memory_bytes() + now_.covariance.memory_bytes() +
+                      3 * static_cast<std::size_t>(now_.prior.own.size()) * sizeof(double) +
+                      learners_.capacity() * sizeof(Learner);
+  for (const Learner& learner : learners_) {
+    bytes += learner.own.memory_bytes();
+  }
+  for (const RecentReward& recent : recent_) {
+    bytes += sizeof recent + recent.arm.capacity() * sizeof(float);
+  }
+  if (next_) {
+    bytes += next_->shared.covariance.memory_bytes();
+    for (const auto& [index, learner] : next_->learners) {
+      bytes += sizeof learner + learner.own.memory_bytes() + learner.history.memory_bytes();
+    }
   }
   return bytes;
-}
-
-void Hierarchy::save(StateWriter& writer) const {
-  writer.write_all(std::span<const double>(scales_.shared));
-  writer.write_all(std::span<const double>(scales_.own));
-  writer.write(scales_.memory);
-  write_matrix(writer, scales_.correlation);
-  writer.write(prior_.noise);
-  write_matrix(writer, mean_);
-  covariance_.save(writer);
-  writer.write(reward_count_);
-  writer.write_all(user_features_);
-  writer.write(static_cast<std::uint64_t>(learners_.size()));
-  for (const OwnLearner& learner : learners_) {
-    learner.save(writer);
-  }
-}
-
-void Hierarchy::load(StateReader& reader) {
-  HierarchyScales scales = scales_;
-  for (ByFeatureGroup<double>* by_group : {&scales.shared, &scales.own}) {
-    const std::vector<double> values = reader.read_all<double>(kFeatureGroups);
-    if (values.size() != kFeatureGroups) {
-      reader.fail("the scales are not those of these features");
-    }
-    std::ranges::copy(values, by_group->begin());
-  }
-  scales.memory = reader.read<double>();
-  read_matrix(reader, scales.correlation);
-  scales_ = std::move(scales);
-  prior_ = prior_of(scales_);
-  prior_.noise = reader.read<double>();
-  read_matrix(reader, mean_);
-  covariance_.load(reader);
-  reward_count_ = reader.read<double>();
-  user_features_ = reader.read_all<float>(kMostNumbers);
-  const auto count = reader.read<std::uint64_t>();
-  learners_.clear();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    learners_.emplace_back().load(reader, map_);
-  }
 }
 
 }  // namespace mcnb

@@ -3,26 +3,22 @@
 #include <Eigen/Dense>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "mcnb/bandit/hierarchical/evidence.h"
 #include "mcnb/bandit/hierarchical/feature_map.h"
+#include "mcnb/bandit/hierarchical/hierarchy_fit.h"
+#include "mcnb/bandit/hierarchical/history_book.h"
 #include "mcnb/bandit/hierarchical/own_learner.h"
 #include "mcnb/base/state_file.h"
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/numeric/symmetric_matrix.h"
 
 namespace mcnb {
-
-// What empirical Bayes chooses: prior variances by group of features, relative to the noise's, and
-// how a user's own coefficients vary together.
-struct HierarchyScales {
-  ByFeatureGroup<double> shared{10.0, 1.0, 1.0, 1.0};
-  ByFeatureGroup<double> own{0.03, 0.3, 0.3, 0.0};
-  double memory = 0.03;         // tau; 0 turns the memory off
-  Eigen::MatrixXd correlation;  // R; the own covariance is D^(1/2) R D^(1/2)
-};
 
 // A linear Gaussian model in two levels:
 //
@@ -34,19 +30,25 @@ struct HierarchyScales {
 //
 // One learner per user (or per user and feature block). A prediction and a reward touch one learner
 // and the shared coefficients: their cost does not grow with the number of users.
+//
+// A fit of the scales runs in place (`fit`), or on another thread while rewards go on coming
+// (`begin_fit`, `finish_fit`). Rewards that come after it began are learned twice: at once under
+// the old scales, and again under the new ones, a few with every further reward. When the second
+// state has caught up, it replaces the first. Learners are rebuilt when they are next used.
 class Hierarchy {
  public:
-  // Borrows the threads.
-  Hierarchy(FeatureMap map, ThreadPool& threads);
+  // Borrows the threads. `history_limit`: the most arms of a learner that are kept apart
+  // (RewardHistory::fold); 0 keeps all.
+  Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit = 0);
 
   const FeatureMap& map() const { return map_; }
-  const HierarchyScales& scales() const { return scales_; }
-  const HierarchyPrior& prior() const { return prior_; }
-  std::size_t learner_count() const { return learners_.size(); }
-  const OwnLearner& learner(std::size_t index) const { return learners_[index]; }
-  const Eigen::VectorXd& shared_mean() const { return mean_; }
+  const HierarchyScales& scales() const { return now_.scales; }
+  const HierarchyPrior& prior() const { return now_.prior; }
+  std::size_t learner_count() const { return book_->size(); }
+  const RewardHistory& history(std::size_t learner) const { return book_->history(learner); }
+  const Eigen::VectorXd& shared_mean() const { return now_.mean; }
   // Rewards of all learners.
-  double reward_count() const { return reward_count_; }
+  double reward_count() const { return book_->reward_count(); }
 
   // Returns the new learner's index. `user` is the user's features, as many as the map asks for.
   std::size_t add_learner(std::span<const float> user);
@@ -69,39 +71,92 @@ class Hierarchy {
   double learn(std::size_t learner, std::span<const float> arm, float reward);
 
   // Removes all of a learner's rewards: the state is then that of a model that never saw them, with
-  // the same scales and noise.
+  // the same scales and noise. Ends a fit in progress.
   void forget(std::size_t learner);
 
   // The logarithm of the marginal likelihood of all rewards under other scales, up to a constant,
   // with the noise's variance that maximises it, and the prior of the scales.
-  double log_evidence(const HierarchyScales& scales) const;
-  // Computes the posterior under other scales, from all rewards.
-  void install(HierarchyScales scales);
+  double log_evidence(const HierarchyScales& scales);
+  // Computes the posterior under other scales, from all rewards. Ends a fit in progress.
+  void install(const HierarchyScales& scales);
   // Chooses the scales that make the rewards most likely, starting from the present ones, and
   // installs them.
-  void fit(bool correlations = true);
+  void fit(const FitOptions& options = {});
+
+  // The same beside the rounds (policy.h).
+  std::shared_ptr<HierarchyFit> begin_fit(const FitOptions& options);
+  // The fit that `begin_fit` returned, until it is finished or ended.
+  const std::shared_ptr<HierarchyFit>& fit_in_progress() const { return fit_; }
+  void finish_fit(std::string_view result);
+  // Whether rewards that came during the last fit are still being learned again.
+  bool is_catching_up() const { return next_.has_value(); }
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
 
  private:
-  std::span<const float> user_of(std::size_t learner) const;
-  HierarchyPrior prior_of(const HierarchyScales& scales) const;
-  void find_squares();
-  RewardSums sum_rewards(double memory) const;
-  void install(HierarchyScales scales, const RewardSums& sums);
-  void improve_memory(HierarchyScales& scales, RewardSums& sums) const;
+  // The shared coefficients under one prior.
+  struct Shared {
+    HierarchyScales scales;
+    HierarchyPrior prior;
+    Eigen::VectorXd mean;        // w0
+    SymmetricMatrix covariance;  // P, relative to the noise's variance
+  };
+  struct Learner {
+    OwnLearner own;
+    std::uint32_t epoch = 0;  // the installed scales that `own` was computed under
+  };
+  // A reward that came after a fit began.
+  struct RecentReward {
+    std::uint32_t learner = 0;
+    float reward = 0.0F;
+    std::vector<float> arm;
+  };
+  // A learner that has rewards since a fit began, as the fit's scales see it.
+  struct NextLearner {
+    OwnLearner own;
+    RewardHistory history;
+  };
+  // The state under the scales of a finished fit, while it catches up with recent rewards.
+  struct Next {
+    Shared shared;
+    double fading = 0.0;
+    std::map<std::uint32_t, NextLearner> learners;
+    std::size_t learned = 0;  // of the recent rewards
+  };
+
+  // What taking in a reward has to do to the history, and the error of its prediction.
+  struct Inference {
+    std::optional<std::size_t> known;
+    bool rebuild = false;
+    double squared_error = 0.0;
+  };
+  Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
+                  std::span<const float> user, std::span<const float> arm, float reward);
+  OwnLearner& fresh(std::size_t learner);
+  void find_squares(const SymmetricMatrix& covariance);
+  void learn_again(const RecentReward& recent);
+  void catch_up(std::size_t rewards);
+  void switch_to_next();
+  void end_fit();
+  bool is_full(const RewardHistory& history) const;
+  void save_shared(StateWriter& writer, const Shared& shared) const;
+  void load_shared(StateReader& reader, Shared& shared) const;
+  void save_fit(StateWriter& writer) const;
+  void load_fit(StateReader& reader);
 
   FeatureMap map_;
   ThreadPool& threads_;
-  HierarchyScales scales_;
-  HierarchyPrior prior_;
-  Eigen::VectorXd mean_;        // w0
-  SymmetricMatrix covariance_;  // P, relative to the noise's variance
-  std::vector<OwnLearner> learners_;
-  std::vector<float> user_features_;  // by learner
-  double reward_count_ = 0.0;
+  std::size_t history_limit_;
+  std::shared_ptr<HistoryBook> book_;  // shared with a fit on another thread
+  std::vector<Learner> learners_;
+  Shared now_;
+  std::uint32_t epoch_ = 0;
+
+  std::shared_ptr<HierarchyFit> fit_;
+  std::vector<RecentReward> recent_;  // since the fit began; empty without a fit
+  std::optional<Next> next_;
 
   Eigen::MatrixXd arms_;  // memory of predictions, to be reused
   AlignedDoubles residuals_;

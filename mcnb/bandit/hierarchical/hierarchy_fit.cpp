@@ -1,9 +1,12 @@
-// Empirical Bayes: the scales of the prior that make the rewards most likely.
+#include "mcnb/bandit/hierarchical/hierarchy_fit.h"
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
+#include <utility>
 
-#include "mcnb/bandit/hierarchical/hierarchy.h"
+#include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/base/random.h"
 
 namespace mcnb {
 namespace {
@@ -11,6 +14,9 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
+
+const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 1};
+constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 
 constexpr int kFitSteps = 2;  // each moves the scales, then the correlation
 constexpr double kSmallestScale = 1e-6;
@@ -95,43 +101,115 @@ void improve_correlation(const HierarchyPrior& prior, const OwnMoments& own,
 
 }  // namespace
 
-void Hierarchy::fit(bool correlations) {
-  HierarchyScales scales = scales_;
-  RewardSums sums = sum_rewards(scales.memory);
+HierarchyFit::HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap map,
+                           HierarchyScales scales, double noise, const FitOptions& options)
+    : book_(std::move(book)),
+      map_(std::move(map)),
+      start_(std::move(scales)),
+      noise_(noise),
+      options_(options),
+      learners_(book_->size_at_fit()) {
+  choose_sample();
+}
+
+void HierarchyFit::choose_sample() {
+  if (learners_ <= options_.users) {
+    for (std::size_t i = 0; i < learners_; ++i) {
+      sample_.push_back(i);
+    }
+    return;
+  }
+  Rng rng(learners_, Stream::kFitUsers, options_.number);
+  for (const std::uint64_t learner : rng.sample_without_replacement(learners_, options_.users)) {
+    sample_.push_back(static_cast<std::size_t>(learner));
+  }
+  std::ranges::sort(sample_);
+}
+
+HistoryBook::Entry HierarchyFit::entry(std::size_t learner) const {
+  HistoryBook::Entry entry = book_->at_fit(learner);
+  if (options_.fading > 0.0) {
+    entry.history.fade(std::exp2(-options_.fading));
+  }
+  return entry;
+}
+
+RewardSums HierarchyFit::sum_sample(double memory, ThreadPool& threads) const {
+  RewardSums sums(map_, memory);
+  for (const std::size_t learner : sample_) {
+    if (cancelled_) {
+      break;
+    }
+    const HistoryBook::Entry one = entry(learner);
+    sums.add(one.history, one.user, threads);
+  }
+  return sums;
+}
+
+SharedPosterior HierarchyFit::posterior_under(const HierarchyScales& scales,
+                                              ThreadPool& threads) const {
+  const HierarchyPrior prior = prior_of(map_, scales, noise_);
+  Evidence all(map_.shared_size());
+  for (std::size_t begin = 0; begin < learners_ && !cancelled_; begin += kLearnersAtOnce) {
+    RewardSums sums(map_, scales.memory);
+    for (std::size_t i = begin; i < std::min(begin + kLearnersAtOnce, learners_); ++i) {
+      const HistoryBook::Entry one = entry(i);
+      sums.add(one.history, one.user, threads);
+    }
+    all.add(sums.evidence(prior, threads));
+  }
+  return shared_posterior(all, prior, threads);
+}
+
+void HierarchyFit::run() {
+  ThreadPool alone(1);
+  run(alone);
+}
+
+void HierarchyFit::run(ThreadPool& threads) {
+  HierarchyScales scales = start_;
+  RewardSums sums = sum_sample(scales.memory, threads);
   const auto posterior = [&](const HierarchyPrior& prior) {
-    return shared_posterior(sums.evidence(prior, threads_), prior, threads_);
+    return shared_posterior(sums.evidence(prior, threads), prior, threads);
   };
-  for (int step = 0; step < kFitSteps; ++step) {
-    HierarchyPrior prior = prior_of(scales);
+  for (int step = 0; step < kFitSteps && !cancelled_; ++step) {
+    HierarchyPrior prior = prior_of(map_, scales, noise_);
     SharedPosterior shared = posterior(prior);
-    improve_scales(map_, prior, shared, sums.own_moments(prior, shared, threads_), scales);
-    if (correlations) {
-      prior = prior_of(scales);
+    improve_scales(map_, prior, shared, sums.own_moments(prior, shared, threads), scales);
+    if (options_.correlations) {
+      prior = prior_of(map_, scales, noise_);
       shared = posterior(prior);
-      improve_correlation(prior, sums.own_moments(prior, shared, threads_), scales);
+      improve_correlation(prior, sums.own_moments(prior, shared, threads), scales);
     }
   }
-  if (scales.memory > 0.0) {
-    improve_memory(scales, sums);
+  if (scales.memory > 0.0 && !cancelled_) {
+    improve_memory(scales, sums, threads);
   }
-  install(std::move(scales), sums);
+  // The sums of one batch of all learners are what posterior_under would add up again.
+  const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
+  SharedPosterior shared =
+      is_all ? posterior(prior_of(map_, scales, noise_)) : posterior_under(scales, threads);
+  if (!cancelled_) {
+    found_ = FittedPosterior{std::move(scales), std::move(shared)};
+  }
 }
 
 // The evidence is flat in the memory's variance, which can take the noise's part: only large steps
 // show where it rises.
-void Hierarchy::improve_memory(HierarchyScales& scales, RewardSums& sums) const {
+void HierarchyFit::improve_memory(HierarchyScales& scales, RewardSums& sums,
+                                  ThreadPool& threads) const {
   const auto value = [&](const HierarchyScales& at, const RewardSums& of) {
-    const HierarchyPrior prior = prior_of(at);
-    return shared_posterior(of.evidence(prior, threads_), prior, threads_).log_evidence +
+    const HierarchyPrior prior = prior_of(map_, at, noise_);
+    return shared_posterior(of.evidence(prior, threads), prior, threads).log_evidence +
            log_prior(at.memory);
   };
   double best = value(scales, sums);
   for (const double factor : {kMemoryFactor, 1.0 / kMemoryFactor}) {
     bool moved = false;
-    for (int step = 0; step < kMemorySteps; ++step) {
+    for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
       HierarchyScales next = scales;
       next.memory = std::clamp(scales.memory * factor, kSmallestScale, kLargestScale);
-      RewardSums next_sums = sum_rewards(next.memory);
+      RewardSums next_sums = sum_sample(next.memory, threads);
       const double now = value(next, next_sums);
       if (!(now > best)) {
         break;
@@ -145,6 +223,30 @@ void Hierarchy::improve_memory(HierarchyScales& scales, RewardSums& sums) const 
       return;
     }
   }
+}
+
+std::string HierarchyFit::result() const {
+  if (!found_) {
+    return {};
+  }
+  std::ostringstream out;
+  StateWriter writer(out, "the result of a fit", kFitResult);
+  found_->scales.save(writer);
+  writer.finish();
+  return std::move(out).str();
+}
+
+FittedPosterior HierarchyFit::posterior(std::string_view result, ThreadPool& threads) {
+  std::istringstream in{std::string(result)};
+  StateReader reader(in, "the result of a fit", kFitResult);
+  HierarchyScales scales = start_;
+  scales.load(reader);
+  reader.finish();
+  if (found_ && found_->scales == scales) {
+    return *std::exchange(found_, std::nullopt);
+  }
+  SharedPosterior shared = posterior_under(scales, threads);
+  return {std::move(scales), std::move(shared)};
 }
 
 }  // namespace mcnb

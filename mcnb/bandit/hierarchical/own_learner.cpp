@@ -1,12 +1,8 @@
 #include "mcnb/bandit/hierarchical/own_learner.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
-#include "mcnb/base/hash.h"
-#include "mcnb/numeric/network.h"
 
 namespace mcnb {
 namespace {
@@ -15,8 +11,12 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-std::uint64_t hash_of(std::span<const float> arm) {
-  return hash_bytes({reinterpret_cast<const char*>(arm.data()), arm.size_bytes()});
+// Grows by an eighth, because there may be millions of learners.
+void push_tightly(std::vector<double>& list, double value) {
+  if (list.size() == list.capacity()) {
+    list.reserve(list.size() + list.size() / 8 + 1);
+  }
+  list.push_back(value);
 }
 
 }  // namespace
@@ -54,28 +54,8 @@ MatrixXd whitened_information(const MatrixXd& information, const HierarchyPrior&
   return whitened;
 }
 
-std::optional<std::size_t> OwnLearner::find(std::span<const float> arm) const {
-  const std::uint64_t hash = hash_of(arm);
-  for (auto at = hashes_.begin(); (at = std::find(at, hashes_.end(), hash)) != hashes_.end();
-       ++at) {
-    const auto index = static_cast<std::size_t>(at - hashes_.begin());
-    if (std::memcmp(this->arm(index).data(), arm.data(), arm.size_bytes()) == 0) {
-      return index;
-    }
-  }
-  return std::nullopt;
-}
-
-void OwnLearner::expand_samples(const FeatureMap& map, std::span<const float> user,
-                                MatrixXd& out) const {
-  out.resize(signed_size(map.shared_size()), signed_size(arm_count()));
-  for (std::size_t j = 0; j < arm_count(); ++j) {
-    map.expand(arm(j), user, out.col(signed_size(j)).data());
-  }
-}
-
-void OwnLearner::unpack_dual(MatrixXd& out) const {
-  const Eigen::Index size = signed_size(arm_count());
+void OwnLearner::unpack_dual(std::size_t arms, MatrixXd& out) const {
+  const Eigen::Index size = signed_size(arms);
   out.resize(size, size);
   const double* from = dual_.data();
   for (Eigen::Index row = 0; row < size; ++row) {
@@ -86,8 +66,8 @@ void OwnLearner::unpack_dual(MatrixXd& out) const {
 }
 
 void OwnLearner::project(const FeatureMap& map, const HierarchyPrior& prior,
-                         std::span<const float> user, const MatrixXd& arms, Projection& out,
-                         ProjectionScratch& scratch) const {
+                         const RewardHistory& history, std::span<const float> user,
+                         const MatrixXd& arms, Projection& out, ProjectionScratch& scratch) const {
   const auto own_arms = arms.topRows(signed_size(map.own_size()));
   if (primal_) {
     scratch.direction.noalias() = primal_->covariance * own_arms;
@@ -101,17 +81,17 @@ void OwnLearner::project(const FeatureMap& map, const HierarchyPrior& prior,
   out.residual = arms;
   out.own_variance = own_arms.cwiseProduct(scratch.prior_arms).colwise().sum();
   out.own_mean = VectorXd::Zero(arms.cols());
-  if (arm_count() == 0) {
+  if (history.empty()) {
     return;
   }
-  expand_samples(map, user, scratch.samples);
-  unpack_dual(scratch.dual);
+  history.expand(map, user, scratch.samples);
+  unpack_dual(history.arm_count(), scratch.dual);
   scratch.overlaps.noalias() =
       scratch.samples.topRows(own_arms.rows()).transpose() * scratch.prior_arms;
   scratch.direction.noalias() = scratch.dual * scratch.overlaps;
   out.residual.noalias() -= scratch.samples * scratch.direction;
   out.own_variance -= scratch.overlaps.cwiseProduct(scratch.direction).colwise().sum().transpose();
-  out.own_mean.noalias() = scratch.direction.transpose() * means_of(rewards_);
+  out.own_mean.noalias() = scratch.direction.transpose() * means_of(history.rewards());
 }
 
 OwnLearner::Step OwnLearner::next_step(const ArmRewards& before, double reward, double memory) {
@@ -120,12 +100,9 @@ OwnLearner::Step OwnLearner::next_step(const ArmRewards& before, double reward, 
           .value = reward + memory * (n * reward - before.sum)};
 }
 
-bool OwnLearner::add(const FeatureMap& map, const HierarchyPrior& prior, std::span<const float> arm,
-                     const VectorXd& features, double own_variance, float reward,
-                     ProjectionScratch& scratch) {
-  const std::optional<std::size_t> known = find(arm);
-  const ArmRewards before = known ? rewards_[*known] : ArmRewards{};
-  const Step step = next_step(before, static_cast<double>(reward), prior.memory);
+bool OwnLearner::add(const FeatureMap& map, const RewardHistory& history,
+                     std::optional<std::size_t> known, const Step& step, const VectorXd& features,
+                     double own_variance, ProjectionScratch& scratch) {
   const double scale = 1.0 / step.weight + own_variance;
   if (primal_) {
     if (step.weight >= kSmallestRewardWeight) {
@@ -135,9 +112,12 @@ bool OwnLearner::add(const FeatureMap& map, const HierarchyPrior& prior, std::sp
       primal_->information.noalias() += (step.weight * own) * features.transpose();
       primal_->weighted += step.weight * step.value * own;
     }
-  } else if (known) {
-    unpack_dual(scratch.dual);
-    const double change = 1.0 / (before.count + 1.0) - 1.0 / before.count;
+    return false;
+  }
+  if (known) {
+    const double count = history.rewards()[*known].count;
+    unpack_dual(history.arm_count(), scratch.dual);
+    const double change = 1.0 / (count + 1.0) - 1.0 / count;
     const VectorXd column = scratch.dual.col(signed_size(*known));
     const double factor = change / (1.0 + change * column[signed_size(*known)]);
     double* to = dual_.data();
@@ -146,45 +126,40 @@ bool OwnLearner::add(const FeatureMap& map, const HierarchyPrior& prior, std::sp
         *to++ -= factor * column[row] * column[other];
       }
     }
-  } else {
-    double* to = dual_.data();
-    const Eigen::Index size = signed_size(arm_count());
-    for (Eigen::Index row = 0; row < size; ++row) {
-      for (Eigen::Index other = 0; other <= row; ++other) {
-        *to++ += scratch.direction(row, 0) * scratch.direction(other, 0) / scale;
-      }
-    }
-    for (Eigen::Index other = 0; other < size; ++other) {
-      dual_.push_back(-scratch.direction(other, 0) / scale);
-    }
-    dual_.push_back(1.0 / scale);
+    return false;
   }
-  if (!known) {
-    values_.insert(values_.end(), arm.begin(), arm.end());
-    rewards_.emplace_back();
-    hashes_.push_back(hash_of(arm));
+  double* to = dual_.data();
+  const Eigen::Index size = signed_size(history.arm_count());
+  for (Eigen::Index row = 0; row < size; ++row) {
+    for (Eigen::Index other = 0; other <= row; ++other) {
+      *to++ += scratch.direction(row, 0) * scratch.direction(other, 0) / scale;
+    }
   }
-  ArmRewards& mine = rewards_[known.value_or(rewards_.size() - 1)];
-  mine.count += 1.0;
-  mine.sum += static_cast<double>(reward);
-  reward_count_ += 1.0;
-  squared_rewards_ += static_cast<double>(reward) * static_cast<double>(reward);
-  return !primal_ && arm_count() >= map.own_size();
+  for (Eigen::Index other = 0; other < size; ++other) {
+    push_tightly(dual_, -scratch.direction(other, 0) / scale);
+  }
+  push_tightly(dual_, 1.0 / scale);
+  return history.arm_count() + 1 >= map.own_size();
+}
+
+void OwnLearner::drop() {
+  dual_ = {};
+  primal_.reset();
 }
 
 void OwnLearner::rebuild(const FeatureMap& map, const HierarchyPrior& prior,
-                         std::span<const float> user) {
-  dual_.clear();
-  primal_.reset();
-  if (arm_count() == 0) {
+                         const RewardHistory& history, std::span<const float> user) {
+  drop();
+  if (history.empty()) {
     return;
   }
   MatrixXd samples;
-  expand_samples(map, user, samples);
-  const VectorXd weights = weights_of(rewards_, prior.memory);
-  if (arm_count() < map.own_size()) {
+  history.expand(map, user, samples);
+  const VectorXd weights = weights_of(history.rewards(), prior.memory);
+  if (is_dual(map, history)) {
     const Eigen::LLT<MatrixXd> factor(covariance_of_means(samples, prior, weights));
     const MatrixXd dual = factor.solve(MatrixXd::Identity(weights.size(), weights.size()));
+    dual_.reserve(history.arm_count() * (history.arm_count() + 1) / 2);
     for (Eigen::Index row = 0; row < dual.rows(); ++row) {
       for (Eigen::Index column = 0; column <= row; ++column) {
         dual_.push_back(dual(row, column));
@@ -192,20 +167,23 @@ void OwnLearner::rebuild(const FeatureMap& map, const HierarchyPrior& prior,
     }
     return;
   }
-  const MatrixXd weighted_own = samples.topRows(signed_size(map.own_size())) * weights.asDiagonal();
+  const Index own = signed_size(map.own_size());
+  const MatrixXd weighted_own = samples.topRows(own) * weights.asDiagonal();
   primal_ = std::make_unique<Primal>();
   primal_->information.noalias() = weighted_own * samples.transpose();
-  primal_->weighted.noalias() = weighted_own * means_of(rewards_);
+  primal_->weighted.noalias() = weighted_own * means_of(history.rewards());
+  if (const RewardHistory::Folded* folded = history.folded()) {
+    primal_->information += folded->information.topRows(own);
+    primal_->weighted += folded->weighted.head(own);
+  }
   const Eigen::LLT<MatrixXd> factor(
-      whitened_information(primal_->information.leftCols(weighted_own.rows()), prior));
+      whitened_information(primal_->information.leftCols(own), prior));
   const MatrixXd half = factor.matrixL().solve(MatrixXd(prior.own_factor.transpose()));
   primal_->covariance.noalias() = half.transpose() * half;
 }
 
 std::size_t OwnLearner::memory_bytes() const {
-  std::size_t bytes =
-      values_.capacity() * sizeof(float) + rewards_.capacity() * sizeof(ArmRewards) +
-      hashes_.capacity() * sizeof(std::uint64_t) + dual_.capacity() * sizeof(double);
+  std::size_t bytes = dual_.capacity() * sizeof(double);
   if (primal_) {
     bytes +=
         sizeof *primal_ + sizeof(double) * static_cast<std::size_t>(primal_->covariance.size() +
@@ -216,10 +194,6 @@ std::size_t OwnLearner::memory_bytes() const {
 }
 
 void OwnLearner::save(StateWriter& writer) const {
-  writer.write_all(values_);
-  writer.write_all(rewards_);
-  writer.write(reward_count_);
-  writer.write(squared_rewards_);
   writer.write(static_cast<std::uint8_t>(primal_ != nullptr));
   if (primal_) {
     write_matrix(writer, primal_->covariance);
@@ -230,26 +204,8 @@ void OwnLearner::save(StateWriter& writer) const {
   }
 }
 
-void OwnLearner::load(StateReader& reader, const FeatureMap& map) {
-  values_ = reader.read_all<float>(kMostNumbers);
-  rewards_ = reader.read_all<ArmRewards>(kMostNumbers);
-  reward_count_ = reader.read<double>();
-  squared_rewards_ = reader.read<double>();
-  if (values_.size() != rewards_.size() * map.inputs()) {
-    reader.fail("a learner's arms do not have the length of these features");
-  }
-  const bool sound = std::ranges::all_of(rewards_, [](const ArmRewards& arm) {
-    return std::isfinite(arm.count) && arm.count > 0.0 && std::isfinite(arm.sum);
-  });
-  if (!sound || !all_finite(values_)) {
-    reader.fail("a learner has a reward or an arm that is not finite");
-  }
-  hashes_.clear();
-  for (std::size_t j = 0; j < rewards_.size(); ++j) {
-    hashes_.push_back(hash_of(arm(j)));
-  }
-  dual_.clear();
-  primal_.reset();
+void OwnLearner::load(StateReader& reader, const FeatureMap& map, std::size_t arms) {
+  drop();
   if (reader.read<std::uint8_t>() != 0) {
     const Index own = signed_size(map.own_size());
     const Index shared = signed_size(map.shared_size());
@@ -260,9 +216,8 @@ void OwnLearner::load(StateReader& reader, const FeatureMap& map) {
     read_matrix(reader, primal_->weighted);
     return;
   }
-  dual_ = reader.read_all<double>(rewards_.size() * (rewards_.size() + 1) / 2);
-  if (dual_.size() != rewards_.size() * (rewards_.size() + 1) / 2 ||
-      rewards_.size() >= map.own_size()) {
+  dual_ = reader.read_all<double>(arms * (arms + 1) / 2);
+  if (dual_.size() != arms * (arms + 1) / 2 || (arms > 0 && arms >= map.own_size())) {
     reader.fail("a learner's parts do not fit together");
   }
 }

@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "mcnb/base/random.h"
@@ -24,6 +29,7 @@ struct Reward {
   std::size_t learner;
   std::vector<float> arm;
   float reward;
+  double weight = 1.0;  // after fading
 };
 
 struct World {
@@ -81,14 +87,21 @@ HierarchyScales some_scales(const FeatureMap& map, double memory) {
   return scales;
 }
 
-Hierarchy make(const World& world, ThreadPool& threads) {
-  Hierarchy hierarchy{FeatureMap(world.features), threads};
+Hierarchy make(const World& world, ThreadPool& threads, std::size_t history_limit = 0) {
+  Hierarchy hierarchy{FeatureMap(world.features), threads, history_limit};
   for (std::size_t user = 0; user < kUsers; ++user) {
     const std::vector<float> numbers = user_numbers(user);
     hierarchy.add_learner(std::span(numbers).first(world.features.user_features));
   }
   hierarchy.install(some_scales(hierarchy.map(), world.memory));
   return hierarchy;
+}
+
+void learn_all(Hierarchy& hierarchy, const std::vector<Reward>& rewards, std::size_t from = 0,
+               std::size_t to = ~std::size_t{0}) {
+  for (std::size_t i = from; i < std::min(to, rewards.size()); ++i) {
+    hierarchy.learn(rewards[i].learner, rewards[i].arm, rewards[i].reward);
+  }
 }
 
 // The covariance of two rewards' expectations in units of the noise's variance, by the model's
@@ -135,14 +148,16 @@ Dense dense_of(const Covariance& covariance, const std::vector<Reward>& rewards)
     dense.rewards[i] = static_cast<double>(a.reward);
     for (Index j = 0; j < size; ++j) {
       dense.covariance(i, j) =
-          covariance(a, rewards[static_cast<std::size_t>(j)]) + (i == j ? 1.0 : 0.0);
+          covariance(a, rewards[static_cast<std::size_t>(j)]) + (i == j ? 1.0 / a.weight : 0.0);
     }
   }
   return dense;
 }
 
-void expect_posterior_of(Hierarchy& hierarchy, const std::vector<Reward>& rewards,
-                         const char* when) {
+// Compares predictions with the dense Gaussian: of a new arm, and of two arms with rewards or of
+// `seen`.
+void expect_posterior_of(Hierarchy& hierarchy, const std::vector<Reward>& rewards, const char* when,
+                         std::vector<float> seen = {}) {
   const Covariance covariance(hierarchy, hierarchy.prior());
   const Dense dense = dense_of(covariance, rewards);
   const Eigen::LLT<MatrixXd> factor(dense.covariance);
@@ -153,7 +168,8 @@ void expect_posterior_of(Hierarchy& hierarchy, const std::vector<Reward>& reward
     for (std::size_t i = 0; i < hierarchy.map().inputs(); ++i) {
       fresh.push_back(static_cast<float>(rng.normal()));
     }
-    for (const std::vector<float>& arm : {fresh, rewards.front().arm, rewards.back().arm}) {
+    const std::vector<float> first = seen.empty() ? rewards.front().arm : seen;
+    for (const std::vector<float>& arm : {fresh, first, rewards.back().arm}) {
       const Reward at{learner, arm, 0.0F};
       VectorXd with(dense.rewards.size());
       for (Index i = 0; i < with.size(); ++i) {
@@ -175,9 +191,7 @@ TEST(Hierarchy, LearnsTheConditionalOfTheDenseGaussian) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
     const std::vector<Reward> rewards = draw_rewards(world);
-    for (const Reward& reward : rewards) {
-      hierarchy.learn(reward.learner, reward.arm, reward.reward);
-    }
+    learn_all(hierarchy, rewards);
     expect_posterior_of(hierarchy, rewards, "online");
     hierarchy.install(hierarchy.scales());
     expect_posterior_of(hierarchy, rewards, "from all rewards at once");
@@ -190,9 +204,7 @@ TEST(Hierarchy, ForgettingALearnerIsAsIfItHadNeverBeenThere) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
     std::vector<Reward> rewards = draw_rewards(world);
-    for (const Reward& reward : rewards) {
-      hierarchy.learn(reward.learner, reward.arm, reward.reward);
-    }
+    learn_all(hierarchy, rewards);
     hierarchy.forget(1);
     std::erase_if(rewards, [](const Reward& reward) { return reward.learner == 1; });
     expect_posterior_of(hierarchy, rewards, "after forgetting");
@@ -206,9 +218,7 @@ TEST(Hierarchy, TheEvidenceIsThatOfTheDenseGaussian) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
     const std::vector<Reward> rewards = draw_rewards(world);
-    for (const Reward& reward : rewards) {
-      hierarchy.learn(reward.learner, reward.arm, reward.reward);
-    }
+    learn_all(hierarchy, rewards);
     const Dense dense = dense_of(Covariance(hierarchy, hierarchy.prior()), rewards);
     const Eigen::LLT<MatrixXd> factor(dense.covariance);
     const double count = static_cast<double>(rewards.size()) + 2.0;
@@ -227,13 +237,197 @@ TEST(Hierarchy, AFitMakesTheRewardsMoreLikely) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
     const std::vector<Reward> rewards = draw_rewards(world);
-    for (const Reward& reward : rewards) {
-      hierarchy.learn(reward.learner, reward.arm, reward.reward);
-    }
+    learn_all(hierarchy, rewards);
     const double before = hierarchy.log_evidence(hierarchy.scales());
     hierarchy.fit();
     EXPECT_GT(hierarchy.log_evidence(hierarchy.scales()), before);
     expect_posterior_of(hierarchy, rewards, "after a fit");
+  }
+}
+
+std::string saved(const Hierarchy& hierarchy) {
+  std::ostringstream out;
+  StateWriter writer(out, "a test", {.kind = "test", .version = 1});
+  hierarchy.save(writer);
+  writer.finish();
+  return out.str();
+}
+
+void load(Hierarchy& hierarchy, const std::string& bytes) {
+  std::istringstream in(bytes);
+  StateReader reader(in, "a test", {.kind = "test", .version = 1});
+  hierarchy.load(reader);
+  reader.finish();
+}
+
+TEST(Hierarchy, FoldedArmsStillCount) {
+  ThreadPool threads(1);
+  for (World world : worlds()) {
+    SCOPED_TRACE(world.name);
+    world.rewards = 200;
+    Hierarchy hierarchy = make(world, threads, 3);
+    std::vector<Reward> rewards = draw_rewards(world);
+    for (std::size_t i = 0; i < rewards.size(); ++i) {
+      rewards[i].arm[0] += static_cast<float>(i);  // no arm comes twice
+      rewards[i].arm[0] *= 0.01F;
+    }
+    learn_all(hierarchy, rewards);
+    ASSERT_NE(hierarchy.history(0).folded(), nullptr);
+    // The first arms are no longer remembered, the last ones are.
+    expect_posterior_of(hierarchy, rewards, "online", rewards.back().arm);
+    hierarchy.install(hierarchy.scales());
+    expect_posterior_of(hierarchy, rewards, "from all rewards at once", rewards.back().arm);
+    hierarchy.forget(2);
+    std::erase_if(rewards, [](const Reward& reward) { return reward.learner == 2; });
+    expect_posterior_of(hierarchy, rewards, "after forgetting", rewards.back().arm);
+  }
+}
+
+TEST(Hierarchy, FadedRewardsCountLess) {
+  ThreadPool threads(1);
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    Hierarchy hierarchy = make(world, threads);
+    std::vector<Reward> rewards = draw_rewards(world);
+    const std::size_t half = rewards.size() / 2;
+    learn_all(hierarchy, rewards, 0, half);
+    hierarchy.fit({.fading = 1.0});
+    learn_all(hierarchy, rewards, half);
+    for (std::size_t i = 0; i < half; ++i) {
+      rewards[i].weight = 0.5;
+    }
+    expect_posterior_of(hierarchy, rewards, "faded once");
+    hierarchy.fit({.fading = 2.0});
+    for (Reward& reward : rewards) {
+      reward.weight *= 0.25;
+    }
+    expect_posterior_of(hierarchy, rewards, "faded twice");
+    hierarchy.fit({.fading = 12.0});
+    std::vector<Hierarchy::Prediction> said;
+    const std::span<const float> arm(rewards.front().arm);
+    hierarchy.predict(0, user_numbers(0), {&arm, 1}, said);
+    EXPECT_EQ(hierarchy.history(0).arm_count(), 0U) << "negligible rewards are dropped";
+  }
+}
+
+TEST(Hierarchy, AFitBesideTheRoundsEndsWhereAFitInPlaceDoes) {
+  ThreadPool threads(1);
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    Hierarchy beside = make(world, threads);
+    Hierarchy in_place = make(world, threads);
+    std::vector<Reward> rewards = draw_rewards(world);
+    const std::size_t half = rewards.size() / 2;
+    learn_all(beside, rewards, 0, half);
+    learn_all(in_place, rewards, 0, half);
+    const FitOptions options{.fading = 0.5};
+    in_place.fit(options);
+    learn_all(in_place, rewards, half);
+    const std::shared_ptr<HierarchyFit> fit = beside.begin_fit(options);
+    learn_all(beside, rewards, half, half + 4);
+    fit->run();
+    learn_all(beside, rewards, half + 4, half + 5);
+    beside.finish_fit(fit->result());
+    EXPECT_TRUE(beside.is_catching_up());
+    learn_all(beside, rewards, half + 5);
+    EXPECT_FALSE(beside.is_catching_up());
+    EXPECT_EQ(beside.scales(), in_place.scales());
+    for (std::size_t i = 0; i < half; ++i) {
+      rewards[i].weight = std::exp2(-0.5);
+    }
+    expect_posterior_of(beside, rewards, "beside");
+    EXPECT_NEAR(beside.shared_mean().norm(), in_place.shared_mean().norm(), 1e-9);
+  }
+}
+
+TEST(Hierarchy, AFitReadsTheHistoriesAsTheyWereWhileRewardsGoOn) {
+  ThreadPool threads(1);
+  World world = worlds()[1];
+  world.rewards = 4000;
+  Hierarchy quiet = make(world, threads);
+  Hierarchy busy = make(world, threads);
+  const std::vector<Reward> rewards = draw_rewards(world);
+  learn_all(quiet, rewards, 0, 1000);
+  learn_all(busy, rewards, 0, 1000);
+  const std::shared_ptr<HierarchyFit> expected = quiet.begin_fit({});
+  expected->run();
+  const std::shared_ptr<HierarchyFit> fit = busy.begin_fit({});
+  std::thread other([&] { fit->run(); });
+  learn_all(busy, rewards, 1000);
+  other.join();
+  EXPECT_EQ(fit->result(), expected->result());
+}
+
+// Plays a fit in slices, saving and loading at one step, and returns the last state.
+std::string play_fit(const World& world, std::size_t reload_at, bool run_again) {
+  ThreadPool threads(1);
+  auto hierarchy = std::make_unique<Hierarchy>(make(world, threads));
+  const std::vector<Reward> rewards = draw_rewards(world);
+  const std::size_t half = rewards.size() / 2;
+  std::string result;
+  for (std::size_t i = 0; i < rewards.size(); ++i) {
+    if (i == reload_at) {
+      const std::string bytes = saved(*hierarchy);
+      hierarchy = std::make_unique<Hierarchy>(make(world, threads));
+      load(*hierarchy, bytes);
+      EXPECT_EQ(saved(*hierarchy), bytes);
+    }
+    learn_all(*hierarchy, rewards, i, i + 1);
+    if (i == half) {
+      hierarchy->begin_fit({.fading = 0.25})->run();
+      result = hierarchy->fit_in_progress()->result();
+    } else if (i == half + 5) {
+      if (run_again) {
+        hierarchy->fit_in_progress()->run();
+        EXPECT_EQ(hierarchy->fit_in_progress()->result(), result);
+      }
+      hierarchy->finish_fit(result);
+    }
+  }
+  return saved(*hierarchy);
+}
+
+TEST(Hierarchy, ASavedFitContinuesBitForBit) {
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    const std::string expected = play_fit(world, world.rewards, false);
+    for (std::size_t at = world.rewards / 2 - 1; at < world.rewards; ++at) {
+      ASSERT_EQ(play_fit(world, at, at % 2 == 0), expected) << "saved before reward " << at;
+    }
+  }
+}
+
+TEST(Hierarchy, ForgettingEndsAFit) {
+  ThreadPool threads(1);
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    Hierarchy hierarchy = make(world, threads);
+    std::vector<Reward> rewards = draw_rewards(world);
+    learn_all(hierarchy, rewards, 0, 12);
+    const std::shared_ptr<HierarchyFit> fit = hierarchy.begin_fit({});
+    learn_all(hierarchy, rewards, 12, 16);
+    hierarchy.forget(0);
+    EXPECT_EQ(hierarchy.fit_in_progress(), nullptr);
+    fit->run();
+    EXPECT_EQ(fit->result(), "");
+    learn_all(hierarchy, rewards, 16);
+    for (std::size_t i = 0; i < 16; ++i) {
+      rewards[i].weight = rewards[i].learner == 0 ? 0.0 : 1.0;
+    }
+    std::erase_if(rewards, [](const Reward& reward) { return reward.weight == 0.0; });
+    expect_posterior_of(hierarchy, rewards, "after forgetting");
+  }
+}
+
+TEST(Hierarchy, AFitToASampleOfUsersStillInstallsAllRewards) {
+  ThreadPool threads(1);
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    Hierarchy hierarchy = make(world, threads);
+    const std::vector<Reward> rewards = draw_rewards(world);
+    learn_all(hierarchy, rewards);
+    hierarchy.fit({.users = 2});
+    expect_posterior_of(hierarchy, rewards, "after a fit to two users");
   }
 }
 

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "mcnb/bandit/hierarchical/evidence.h"
+#include "mcnb/bandit/hierarchical/history_book.h"
+#include "mcnb/bandit/policy.h"
+
+namespace mcnb {
+
+struct FitOptions {
+  bool correlations = true;  // whether the correlation of the own coefficients is fitted
+  std::size_t users = 2000;  // learners that the scales are fitted to; a random sample of more
+  double fading = 0.0;       // all rewards are weighed by 2^-fading from now on
+  std::uint64_t number = 0;  // of the fit; addresses its sample of learners
+};
+
+// The posterior of the shared coefficients under scales, from all rewards when a fit began.
+struct FittedPosterior {
+  HierarchyScales scales;
+  SharedPosterior shared;
+};
+
+// Empirical Bayes: finds the scales of the prior that make the rewards most likely, and the
+// posterior under them. Reads the histories as they were when it was made (HistoryBook::begin_fit).
+class HierarchyFit final : public BackgroundFit {
+ public:
+  // Starts from the present scales and noise.
+  HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap map, HierarchyScales scales,
+               double noise, const FitOptions& options);
+
+  void run() override;
+  void run(ThreadPool& threads);
+  // The scales, as bytes; empty after `cancel`.
+  std::string result() const override;
+
+  const FitOptions& options() const { return options_; }
+  // Makes `run` return early, without a result. For any thread.
+  void cancel() { cancelled_ = true; }
+
+  // The posterior under the scales of a result, computed again unless this fit has found them
+  // itself. Throws Error (kCorrupt) for bytes that are no result of such a fit.
+  FittedPosterior posterior(std::string_view result, ThreadPool& threads);
+
+  // Computes the posterior under given scales, and the evidence for them.
+  SharedPosterior posterior_under(const HierarchyScales& scales, ThreadPool& threads) const;
+
+ private:
+  HistoryBook::Entry entry(std::size_t learner) const;
+  RewardSums sum_sample(double memory, ThreadPool& threads) const;
+  void choose_sample();
+  void improve_memory(HierarchyScales& scales, RewardSums& sums, ThreadPool& threads) const;
+
+  const std::shared_ptr<const HistoryBook> book_;
+  const FeatureMap map_;
+  const HierarchyScales start_;
+  const double noise_;
+  const FitOptions options_;
+  const std::size_t learners_;
+  std::vector<std::size_t> sample_;  // learners, ascending
+  std::optional<FittedPosterior> found_;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace mcnb

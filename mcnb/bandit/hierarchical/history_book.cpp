@@ -1,0 +1,190 @@
+#include "mcnb/bandit/hierarchical/history_book.h"
+
+#include <cmath>
+#include <utility>
+
+#include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/base/check.h"
+
+namespace mcnb {
+namespace {
+
+void follow(RewardHistory& history, double exponent) {
+  if (exponent > 0.0) {
+    history.fade(std::exp2(-exponent));
+  }
+}
+
+}  // namespace
+
+std::span<const float> HistoryBook::user(std::size_t learner) const {
+  return std::span(users_).subspan(learner * user_features_count_, user_features_count_);
+}
+
+double HistoryBook::reward_count() const {
+  double count = 0.0;
+  for (const RewardHistory& history : histories_) {
+    count += history.reward_count();
+  }
+  return count;
+}
+
+std::size_t HistoryBook::memory_bytes() const {
+  std::size_t bytes = sizeof *this + users_.capacity() * sizeof(float) +
+                      histories_.size() * (sizeof(RewardHistory) + sizeof(double));
+  for (const RewardHistory& history : histories_) {
+    bytes += history.memory_bytes();
+  }
+  for (const auto& [learner, history] : copies_) {
+    bytes += sizeof history + history.memory_bytes();
+  }
+  return bytes;
+}
+
+std::size_t HistoryBook::add_learner(std::span<const float> user) {
+  check(user.size() == user_features_count_, "users have the features that the book expects");
+  const std::lock_guard lock(mutex_);
+  histories_.emplace_back();
+  exponents_.push_back(exponent_);
+  users_.insert(users_.end(), user.begin(), user.end());
+  return histories_.size() - 1;
+}
+
+RewardHistory& HistoryBook::changeable(std::size_t learner) {
+  RewardHistory& history = histories_[learner];
+  if (fit_size_ && learner < *fit_size_) {
+    const auto key = static_cast<std::uint32_t>(learner);
+    if (copies_.try_emplace(key, history).second) {
+      copied_exponents_.emplace(key, exponents_[learner]);
+    }
+  }
+  return history;
+}
+
+void HistoryBook::add_reward(std::size_t learner, std::optional<std::size_t> known,
+                             std::span<const float> arm, float reward) {
+  const std::lock_guard lock(mutex_);
+  changeable(learner).add(known, arm, reward);
+}
+
+void HistoryBook::fold(std::size_t learner, const FeatureMap& map, double memory) {
+  const std::lock_guard lock(mutex_);
+  changeable(learner).fold(map, user(learner), memory);
+}
+
+void HistoryBook::clear(std::size_t learner) {
+  const std::lock_guard lock(mutex_);
+  histories_[learner] = RewardHistory();
+  copies_.erase(static_cast<std::uint32_t>(learner));
+  exponents_[learner] = exponent_;
+}
+
+void HistoryBook::bring_up_to_date(std::size_t learner) {
+  if (exponents_[learner] == exponent_) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  follow(changeable(learner), exponent_ - exponents_[learner]);
+  exponents_[learner] = exponent_;
+}
+
+void HistoryBook::begin_fit() {
+  const std::lock_guard lock(mutex_);
+  fit_size_ = histories_.size();
+  fit_exponent_ = exponent_;
+  copies_.clear();
+  copied_exponents_.clear();
+}
+
+void HistoryBook::end_fit() {
+  const std::lock_guard lock(mutex_);
+  fit_size_.reset();
+  copies_.clear();
+  copied_exponents_.clear();
+}
+
+void HistoryBook::replace(std::size_t learner, RewardHistory history) {
+  const std::lock_guard lock(mutex_);
+  histories_[learner] = std::move(history);
+  exponents_[learner] = exponent_;
+}
+
+HistoryBook::Entry HistoryBook::at_fit(std::size_t learner) const {
+  const std::lock_guard lock(mutex_);
+  const std::span<const float> numbers = user(learner);
+  const auto copy = copies_.find(static_cast<std::uint32_t>(learner));
+  Entry entry{copy != copies_.end() ? copy->second : histories_[learner],
+              {numbers.begin(), numbers.end()}};
+  const double exponent =
+      copy != copies_.end() ? copied_exponents_.at(copy->first) : exponents_[learner];
+  follow(entry.history, (fit_size_ ? fit_exponent_ : exponent_) - exponent);
+  return entry;
+}
+
+std::size_t HistoryBook::size_at_fit() const {
+  const std::lock_guard lock(mutex_);
+  return fit_size_.value_or(histories_.size());
+}
+
+void HistoryBook::save(StateWriter& writer) const {
+  writer.write(static_cast<std::uint64_t>(histories_.size()));
+  writer.write_all(users_);
+  writer.write(exponent_);
+  for (std::size_t i = 0; i < histories_.size(); ++i) {
+    writer.write(exponents_[i]);
+    histories_[i].save(writer);
+  }
+  writer.write(static_cast<std::uint8_t>(fit_size_.has_value()));
+  if (fit_size_) {
+    writer.write(static_cast<std::uint64_t>(*fit_size_));
+    writer.write(fit_exponent_);
+    writer.write(static_cast<std::uint64_t>(copies_.size()));
+    for (const auto& [learner, history] : copies_) {
+      writer.write(learner);
+      writer.write(copied_exponents_.at(learner));
+      history.save(writer);
+    }
+  }
+}
+
+void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
+  const std::lock_guard lock(mutex_);
+  const auto read_exponent = [&] {
+    const auto exponent = reader.read<double>();
+    if (!std::isfinite(exponent)) {
+      reader.fail("the fading of a history is not finite");
+    }
+    return exponent;
+  };
+  const auto count = reader.read<std::uint64_t>();
+  users_ = reader.read_all<float>(kMostNumbers);
+  if (users_.size() != count * user_features_count_) {
+    reader.fail("the users do not have the features of these learners");
+  }
+  exponent_ = read_exponent();
+  histories_.clear();
+  exponents_.clear();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    exponents_.push_back(read_exponent());
+    histories_.emplace_back().load(reader, map);
+  }
+  fit_size_.reset();
+  copies_.clear();
+  copied_exponents_.clear();
+  if (reader.read<std::uint8_t>() == 0) {
+    return;
+  }
+  fit_size_ = reader.read<std::uint64_t>();
+  fit_exponent_ = read_exponent();
+  const auto copies = reader.read<std::uint64_t>();
+  for (std::uint64_t i = 0; i < copies; ++i) {
+    const auto learner = reader.read<std::uint32_t>();
+    copied_exponents_[learner] = read_exponent();
+    copies_[learner].load(reader, map);
+  }
+  if (*fit_size_ > count || (!copies_.empty() && copies_.rbegin()->first >= *fit_size_)) {
+    reader.fail("the copies for a fit do not fit the learners");
+  }
+}
+
+}  // namespace mcnb

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "mcnb/bandit/hierarchical/reward_history.h"
+
+namespace mcnb {
+
+// The histories of all learners, and the features of their users.
+//
+// One thread owns the book and changes it. While a fit is in progress, another thread may read the
+// histories as they were when the fit began (`at_fit`): the first change of a history after that
+// keeps a copy of it.
+class HistoryBook {
+ public:
+  // `user_features`: how many numbers each user has.
+  explicit HistoryBook(std::size_t user_features) : user_features_count_(user_features) {}
+
+  // For the owner.
+  std::size_t size() const { return histories_.size(); }
+  const RewardHistory& history(std::size_t learner) const { return histories_[learner]; }
+  std::span<const float> user(std::size_t learner) const;
+  double reward_count() const;  // of all learners
+  std::size_t memory_bytes() const;
+
+  // Returns the index of a new learner.
+  std::size_t add_learner(std::span<const float> user);
+  void add_reward(std::size_t learner, std::optional<std::size_t> known, std::span<const float> arm,
+                  float reward);
+  void fold(std::size_t learner, const FeatureMap& map, double memory);
+  void clear(std::size_t learner);
+
+  // Weighs the rewards of all learners less, by the factor 2^-exponent. A history follows when
+  // `bring_up_to_date` is called for it; until then it is as it was.
+  void fade(double exponent) { exponent_ += exponent; }
+  void bring_up_to_date(std::size_t learner);
+
+  // From now on `at_fit` answers as the histories are now.
+  void begin_fit();
+  // Drops the copies.
+  void end_fit();
+  // The copies of the histories that have changed since the fit began, by learner.
+  const std::map<std::uint32_t, RewardHistory>& copies() const { return copies_; }
+  // Puts in place what the rewards since then, and the fading, have made of a history.
+  void replace(std::size_t learner, RewardHistory history);
+
+  // A learner as it was when the fit began, with rewards faded until then.
+  struct Entry {
+    RewardHistory history;
+    std::vector<float> user;
+  };
+  // For any thread. Requires a learner that existed then.
+  Entry at_fit(std::size_t learner) const;
+  // The number of learners that existed when the fit began.
+  std::size_t size_at_fit() const;
+
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader, const FeatureMap& map);
+
+ private:
+  // Requires the lock. Keeps a copy if this is the first change since a fit began.
+  RewardHistory& changeable(std::size_t learner);
+
+  const std::size_t user_features_count_;
+  mutable std::mutex mutex_;             // for changes, and for readers other than the owner
+  std::deque<RewardHistory> histories_;  // by learner
+  std::deque<double> exponents_;         // by learner: the fading that its history has followed
+  std::vector<float> users_;             // features, by learner
+  double exponent_ = 0.0;
+  std::optional<std::size_t> fit_size_;  // learners when the fit began
+  double fit_exponent_ = 0.0;
+  std::map<std::uint32_t, RewardHistory> copies_;
+  std::map<std::uint32_t, double> copied_exponents_;
+};
+
+}  // namespace mcnb

@@ -88,7 +88,7 @@ const char* const kOpenApiSchemas = R"json(
   "estimate": {"type": "number"},
   "clusterSize": {"type": "integer"},
   "parts": {
-   "description": "named by the policy. shared, own and memory add up to the estimate; all other parts are added to it",
+   "description": "shared, own and memory add up to the estimate; other parts are added to it",
    "type": "object",
    "additionalProperties": {"type": "number"}}}},
 "Event": {

@@ -33,6 +33,8 @@ std::vector<std::string> every_policy() {
       "cofiba:alpha=0.5",
       "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
+      "linucb:users=hybrid:lambda=0.1",
+      "linucb:users=hybrid:products=yes",
       "linucb:users=one:alpha=0.5",
       "locb:seeds=2:gamma=2.5:lambda=0.1",
       "locb:alpha=1",
@@ -496,7 +498,7 @@ TEST(Policies, NameThePartsOfTheirScores) {
     EXPECT_EQ(parts_of(text), Names{"draw"}) << text;
   }
   for (const char* text : {"club", "cofiba", "kernelucb", "linucb:users=each", "linucb:users=one",
-                           "locb", "neural-linear", "neuucb-ind", "neuucb-one", "sclub"}) {
+                           "linucb:users=hybrid", "locb", "neural-linear", "neuucb-ind", "neuucb-one", "sclub"}) {
     EXPECT_EQ(parts_of(text), Names{"uncertainty"}) << text;
   }
 }

@@ -77,6 +77,14 @@ void FeatureBlocks::check(const Round& round) const {
   }
 }
 
+std::vector<std::uint32_t> FeatureBlocks::lengths() const {
+  std::vector<std::uint32_t> lengths;
+  for (const std::uint32_t offset : offsets_) {
+    lengths.push_back(blocks_.at(offset).length);
+  }
+  return lengths;
+}
+
 std::optional<std::uint32_t> FeatureBlocks::find_other(const Features& features) const {
   const auto found = blocks_.find(features.offset);
   if (found == blocks_.end() || found->second.length != features.values.size()) {

@@ -18,6 +18,7 @@ class FeatureBlocks {
  public:
   std::size_t size() const { return offsets_.size(); }
   std::size_t length(std::size_t number) const { return blocks_.at(offsets_[number]).length; }
+  std::vector<std::uint32_t> lengths() const;  // by number
 
   // Throw Error (kInput), naming what() or the round and arm, for features that overlap a known
   // block (or that of an earlier arm of the round) without being equal to it, and for blocks of

@@ -180,7 +180,7 @@ void LinearUsers::load(StateReader& reader) {
   rows_.clear();
   widths_.clear();
   weights_.clear();
-  const std::vector<std::uint32_t> lengths = block_lengths();
+  const std::vector<std::uint32_t> lengths = blocks_.lengths();
   for (std::uint32_t row = 0; row < known_.count(); ++row) {
     rows_.push_back({LinearState(lambda_), {}});
     LinearState& state = rows_.back().state;
@@ -194,14 +194,6 @@ void LinearUsers::load(StateReader& reader) {
       copy_weights(row, position);
     }
   }
-}
-
-std::vector<std::uint32_t> LinearUsers::block_lengths() const {
-  std::vector<std::uint32_t> lengths(blocks_.size());
-  for (std::size_t block = 0; block < lengths.size(); ++block) {
-    lengths[block] = static_cast<std::uint32_t>(blocks_.length(block));
-  }
-  return lengths;
 }
 
 }  // namespace mcnb

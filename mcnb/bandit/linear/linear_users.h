@@ -91,7 +91,6 @@ class LinearUsers {
 
   void make_slot(std::uint32_t row, std::size_t position);
   void copy_weights(std::uint32_t row, std::size_t position);
-  std::vector<std::uint32_t> block_lengths() const;
 
   UserRows known_;
   NetworkShape shape_;

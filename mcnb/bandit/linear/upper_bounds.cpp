@@ -53,7 +53,7 @@ class BestOpinion {
   }
 
   double value_of(std::size_t i) const {
-    return bounds_.value(predict(opinions_[i].ridge, features_of(i), bounds_.users.lambda()));
+    return bounds_.value(predict(opinions_[i].ridge, features_of(i), bounds_.lambda));
   }
 
   Limits limits_of(std::size_t i) const {

@@ -14,7 +14,14 @@ namespace mcnb {
 // How the linear policies value the arms of a round: x.w + scale sqrt(x^T M^-1 x), where w and M
 // are those of the ridge state that the policy finds for the arm.
 struct UpperBounds {
-  const LinearUsers& users;
+  UpperBounds(const FeatureBlocks& known_blocks, double ridge_lambda, ThreadPool& pool,
+              double uncertainty_scale)
+      : blocks(known_blocks), lambda(ridge_lambda), threads(pool), scale(uncertainty_scale) {}
+  UpperBounds(const LinearUsers& users, ThreadPool& pool, double uncertainty_scale)
+      : UpperBounds(users.blocks(), users.lambda(), pool, uncertainty_scale) {}
+
+  const FeatureBlocks& blocks;
+  double lambda;
   ThreadPool& threads;
   double scale;  // of the uncertainty, >= 0
 
@@ -42,7 +49,7 @@ template <class FindRidge, class Take>
 void predict_arms(const Round& round, const UpperBounds& bounds, FindRidge find_ridge, Take take) {
   constexpr std::size_t kTogether = kernels::kPointsTogether;
   const auto find = [&](const Arm& arm) -> const RidgeState* {
-    const std::optional<std::uint32_t> block = bounds.users.blocks().find(arm.features);
+    const std::optional<std::uint32_t> block = bounds.blocks.find(arm.features);
     return block ? find_ridge(arm, *block) : nullptr;
   };
   for_all_arms(round, bounds.threads, [&](std::size_t begin, std::size_t end) {
@@ -60,7 +67,7 @@ void predict_arms(const Round& round, const UpperBounds& bounds, FindRidge find_
       if (ridge != nullptr) {
         ridge->predict(std::span(points).first(count), std::span(said).first(count));
       } else {
-        said[0] = predict(nullptr, round.arms[begin].features.values, bounds.users.lambda());
+        said[0] = predict(nullptr, round.arms[begin].features.values, bounds.lambda);
       }
       for (std::size_t i = 0; i < count; ++i) {
         take(round.arms[begin + i], said[i]);
@@ -107,7 +114,7 @@ ArmIndex choose_arm(const Round& round, const UpperBounds& bounds, FindRidge fin
     std::vector<Opinion> opinions;
     opinions.reserve(round.arms.size());
     for (const Arm& arm : round.arms) {
-      const std::optional<std::uint32_t> block = bounds.users.blocks().find(arm.features);
+      const std::optional<std::uint32_t> block = bounds.blocks.find(arm.features);
       opinions.push_back({arm.index, block ? find_ridge(arm, *block) : nullptr});
     }
     return choose_by_bounds(round, bounds, opinions);

@@ -225,9 +225,10 @@ TEST(LinUcb, OptionsOutOfRangeAreRefused) {
   refused("lambda", "-1", "option lambda");
   refused("alpha", "-0.1", "option alpha: expected a number in [0, 1");
   refused("alpha", "nan", "option alpha");
-  refused("users", "two", "option users: expected one | each");
-  refused("gamma", "gamma", "expected one of the options lambda, alpha, users");
-  EXPECT_EQ(find_policy("linucb").options().size(), 3U);
+  refused("users", "two", "option users: expected one | each | hybrid");
+  refused("gamma", "gamma", "expected one of the options lambda, alpha, users, products");
+  refused("products", "yes", "option products: must be no unless users=hybrid (got \"yes\")");
+  EXPECT_EQ(find_policy("linucb").options().size(), 4U);
 }
 
 }  // namespace

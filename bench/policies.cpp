@@ -22,15 +22,22 @@ namespace {
 
 constexpr std::size_t kFewestForMedian = 50;  // rounds, early and late
 constexpr std::uint64_t kCatalogue = 1000;    // items, if items repeat
+constexpr std::uint64_t kPeerFeatures = 10;
 
-// The world that the peers in bench/peers/policies.py play in.
-SyntheticOptions world_options(std::uint64_t users, std::uint64_t items) {
+struct World {
+  std::uint64_t users;
+  std::uint64_t features;
+  std::uint64_t items = 0;  // of the catalogue; 0: fresh items in every round
+};
+
+// With kPeerFeatures this is the world that the peers in bench/peers/policies.py play in.
+SyntheticOptions world_options(const World& world) {
   SyntheticOptions chosen;
-  chosen.users = users;
+  chosen.users = world.users;
   chosen.clusters = 5;
-  chosen.features = 10;
+  chosen.features = world.features;
   chosen.arms = 10;
-  chosen.items = items;
+  chosen.items = world.items;
   chosen.reward = RewardShape::kLinear;
   chosen.gap = 0.0;
   chosen.noise = RewardNoise::kGaussian;
@@ -40,6 +47,7 @@ SyntheticOptions world_options(std::uint64_t users, std::uint64_t items) {
 struct Timing {
   std::string policy;
   std::uint64_t users = 0;
+  std::uint64_t features = 0;
   std::uint64_t rounds = 0;  // played
   double seconds = 0.0;      // of choose and learn
   double early = 0.0;        // median of a round in the second tenth
@@ -73,14 +81,13 @@ double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   return median({begin, begin + static_cast<std::ptrdiff_t>(tenth)});
 }
 
-// `items` is the size of the world's catalogue; 0 draws fresh items in every round.
-Timing time_policy(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,
-                   std::uint64_t items, const PolicyBenchOptions& options) {
-  Timing timing{.policy = spec.label, .users = users};
-  if (items > 0) {
-    timing.policy += fmt::format(" ({} items)", items);
+Timing time_policy(ThreadPool& threads, const PolicySpec& spec, const World& played,
+                   const PolicyBenchOptions& options) {
+  Timing timing{.policy = spec.label, .users = played.users, .features = played.features};
+  if (played.items > 0) {
+    timing.policy += fmt::format(" ({} items)", played.items);
   }
-  SyntheticWorld world(world_options(users, items), 1);
+  SyntheticWorld world(world_options(played), 1);
   const PolicySetup setup{.inputs = world.inputs(),
                           .users = world.user_count(),
                           .seed = 1,
@@ -123,6 +130,10 @@ std::vector<PolicySpec> policies_to_time(const PolicyBenchOptions& options) {
     all.push_back(parse_policy(help.name));
     if (help.name == "linucb") {
       all.push_back(parse_policy("linucb:users=each"));
+      all.push_back(parse_policy("linucb:users=hybrid"));
+      all.push_back(parse_policy("linucb:users=hybrid:products=yes"));
+    } else if (help.name == "hierarchical") {
+      all.push_back(parse_policy("hierarchical:memory=no"));
     } else if (help.name == "mcnb") {
       all.push_back(parse_policy("mcnb:preset=experiments"));
     } else if (help.name == "neuucb-one") {
@@ -138,18 +149,21 @@ std::string microseconds(double seconds) {
 }
 
 void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
-  TextTable table({"policy", "users", "rounds", "seconds", "rounds/s", "early us", "late us",
-                   "memory", "training steps", "adaptation steps"});
+  TextTable table({"policy", "users", "features", "rounds", "seconds", "rounds/s", "us/round",
+                   "early us", "late us", "memory", "training steps", "adaptation steps"});
   for (const Timing& timing : timings) {
     const double rate = static_cast<double>(timing.rounds) / timing.seconds;
-    table.add_row({timing.policy, std::to_string(timing.users), std::to_string(timing.rounds),
-                   fmt::format("{:.3f}", timing.seconds), fmt::format("{:.0f}", rate),
+    table.add_row({timing.policy, std::to_string(timing.users), std::to_string(timing.features),
+                   std::to_string(timing.rounds), fmt::format("{:.3f}", timing.seconds),
+                   fmt::format("{:.0f}", rate), microseconds(1.0 / rate),
                    microseconds(timing.early), microseconds(timing.late),
                    fmt::format("{:.1f} MiB", static_cast<double>(timing.memory_bytes) / 0x1p20),
                    std::to_string(timing.steps.training), std::to_string(timing.steps.adaptation)});
   }
   fmt::print("\n{}", table.aligned());
-  fmt::print("\nearly, late us: the median round in the second and in the last tenth of the run\n");
+  fmt::print(
+      "\nus/round: mean of all rounds with all their work, in microseconds\n"
+      "early, late us: the median round in the second and in the last tenth of the run\n");
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-policies.csv";
   write_file(path, table.csv());
   fmt::print("table: {}\n", path.string());
@@ -163,7 +177,7 @@ const Timing* find_ours(const std::vector<Timing>& timings, const std::string& p
     name = name.substr(0, space) + ":matrix=" + name.substr(space + 1);
   }
   for (const Timing& timing : timings) {
-    if (timing.policy == name && timing.users == users) {
+    if (timing.policy == name && timing.users == users && timing.features == kPeerFeatures) {
       return &timing;
     }
   }
@@ -206,21 +220,26 @@ void bench_policies(const PolicyBenchOptions& options) {
   for (const std::uint64_t users : options.users) {
     require_within("users", users, 5, 10'000'000);
   }
+  for (const std::uint64_t features : options.features) {
+    require_within("features", features, 2, 100'000);
+  }
   require_within("rounds", options.rounds, 1, 100'000'000);
   require_within("threads", options.threads, 1, ThreadPool::kMaxThreads);
   require_within("peer-users", options.peer_users, 5, 100'000);
   const std::vector<PolicySpec> policies = policies_to_time(options);
   make_output_folder(options.output);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
-  fmt::print("policies in a linear world of 5 groups: 10 features, 10 arms, {} threads, {}\n",
-             options.threads, kernels::simd_target());
+  fmt::print("policies in a linear world of 5 groups: 10 arms, {} threads, {}\n", options.threads,
+             kernels::simd_target());
   std::vector<Timing> timings;
   for (const std::uint64_t users : options.users) {
-    for (const PolicySpec& spec : policies) {
-      fmt::print(stderr, "{} users, {} ...\n", users, spec.label);
-      timings.push_back(time_policy(threads, spec, users, 0, options));
-      if (spec.name == "cofiba") {  // it uses items that repeat
-        timings.push_back(time_policy(threads, spec, users, kCatalogue, options));
+    for (const std::uint64_t features : options.features) {
+      for (const PolicySpec& spec : policies) {
+        fmt::print(stderr, "{} users, {} features, {} ...\n", users, features, spec.label);
+        timings.push_back(time_policy(threads, spec, {users, features}, options));
+        if (spec.name == "cofiba") {  // it uses items that repeat
+          timings.push_back(time_policy(threads, spec, {users, features, kCatalogue}, options));
+        }
       }
     }
   }

@@ -8,6 +8,7 @@ namespace mcnb::bench {
 
 struct PolicyBenchOptions {
   std::vector<std::uint64_t> users{50, 20'000};
+  std::vector<std::uint64_t> features{10, 20};
   std::uint64_t rounds = 10'000;
   std::string policies;   // as in mcnb run; empty: every policy, the important ones in their forms
   double seconds = 20.0;  // after which a policy's rounds are cut short, and extrapolated
@@ -17,9 +18,9 @@ struct PolicyBenchOptions {
   std::string output = "results";
 };
 
-// Plays every policy in a linear world. Prints rounds per second, the median time of an early and
-// of a late round (which shows whether rounds become slower), memory and training steps, beside
-// plain NumPy and PyTorch scripts of some policies.
+// Plays every policy in a linear world. Prints rounds per second, the mean time of a round with all
+// its work, the median time of an early and of a late round (which shows whether rounds become
+// slower), memory and training steps, beside plain NumPy and PyTorch scripts of some policies.
 void bench_policies(const PolicyBenchOptions& options);
 
 }  // namespace mcnb::bench

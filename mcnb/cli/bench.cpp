@@ -70,6 +70,8 @@ void add_policies(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "policies", "Rounds per second of every policy, beside plain NumPy and PyTorch scripts");
   add_count(command, "--users", options->users, "Numbers of users");
+  add_count(command, "--features", options->features,
+            "Numbers of features; the scripts are compared with 10");
   add_count(command, "--rounds", options->rounds, "Rounds of every policy");
   command->add_option("--policy", options->policies, "Policies as in mcnb run [all]");
   command->add_option("--seconds", options->seconds, "Time after which a run is cut short")

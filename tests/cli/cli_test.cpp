@@ -218,7 +218,12 @@ TEST(Cli, EveryPolicyIsTimed) {
   for (const PolicyHelp& policy : policy_help()) {
     EXPECT_NE(timings.find("\n" + policy.name), std::string::npos) << policy.name;
   }
-  EXPECT_NE(timings.find("\nneuucb-one:matrix=full,10,30,"), std::string::npos) << timings;
+  EXPECT_NE(timings.find("\nneuucb-one:matrix=full,10,10,30,"), std::string::npos) << timings;
+  for (const std::string policy : {"linucb:users=hybrid", "linucb:users=hybrid:products=yes",
+                                   "hierarchical", "hierarchical:memory=no"}) {
+    EXPECT_NE(timings.find("\n" + policy + ",10,10,30,"), std::string::npos) << timings;
+    EXPECT_NE(timings.find("\n" + policy + ",10,20,30,"), std::string::npos) << timings;
+  }
 }
 
 TEST(Cli, AResultThatCannotBeWrittenIsAFailureNamingTheFile) {

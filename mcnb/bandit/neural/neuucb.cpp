@@ -25,6 +25,14 @@ enum class Exploration { kUpperBound, kDraw };
 // NeuUCB-ONE scores an arm by the upper bound f(x) + alpha sqrt(g^T Z^-1 g). NeuralTS scores it by
 // a draw from the normal distribution of mean f(x) and deviation alpha sqrt(g^T Z^-1 g). The draw
 // is addressed by the seed, the round and the arm, so equal calls give equal answers.
+//
+// Departures from the paper of NeuUCB:
+// - The paper has f = sqrt(m) W_L ... with Z = lambda I + sum g g^T / m and the bonus
+//   gamma_t sqrt(g^T Z^-1 g / m). Here f has no sqrt(m), so g has none either and 1/m is left out.
+// - The paper adds m lambda |theta - theta_0|^2 / 2 to the loss and starts every training at
+//   theta_0. Here nothing is added, trainings go on from the present parameters, with Adam, and
+//   stop early (replay_options.h), as those of all neural policies do.
+// - gamma_t of the paper grows with t, with constants that cannot be known. Here it is alpha.
 class SharedNeuralBandit final : public BasicPolicy {
  public:
   SharedNeuralBandit(const NeuUcbOptions& options, Exploration exploration,
@@ -216,7 +224,11 @@ PolicyKind neuucb_one_policy() {
   return policy_kind_by(
       {.name = "neuucb-one",
        .help = "one neural network for all users, with upper confidence bounds",
-       .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020"},
+       .paper =
+           "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020. Here "
+           "f has no factor sqrt(m), and so Z has no 1/m; trainings have no regulariser m "
+           "lambda |theta - theta_0|^2 / 2, use Adam, stop early, and continue from the "
+           "parameters of the last one; alpha is constant"},
       neuucb_option_table(), make_neuucb_one);
 }
 

@@ -334,7 +334,11 @@ PolicyKind neuucb_ind_policy() {
   return policy_kind<NeuUcbInd>(
       {.name = "neuucb-ind",
        .help = "a neural network for each user, with upper confidence bounds",
-       .paper = "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020"},
+       .paper =
+           "Zhou, Li, Gu: Neural Contextual Bandits with UCB-based Exploration, ICML 2020. Here "
+           "f has no factor sqrt(m), and so Z has no 1/m; trainings have no regulariser m "
+           "lambda |theta - theta_0|^2 / 2, use Adam, stop early, and continue from the "
+           "parameters of the last one; alpha is constant"},
       option_table());
 }
 

@@ -497,8 +497,9 @@ TEST(Policies, NameThePartsOfTheirScores) {
   for (const char* text : {"epsilon-greedy", "neuralts", "random"}) {
     EXPECT_EQ(parts_of(text), Names{"draw"}) << text;
   }
-  for (const char* text : {"club", "cofiba", "kernelucb", "linucb:users=each", "linucb:users=one",
-                           "linucb:users=hybrid", "locb", "neural-linear", "neuucb-ind", "neuucb-one", "sclub"}) {
+  for (const char* text :
+       {"club", "cofiba", "kernelucb", "linucb:users=each", "linucb:users=one",
+        "linucb:users=hybrid", "locb", "neural-linear", "neuucb-ind", "neuucb-one", "sclub"}) {
     EXPECT_EQ(parts_of(text), Names{"uncertainty"}) << text;
   }
 }

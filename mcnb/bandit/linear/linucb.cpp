@@ -24,7 +24,8 @@ struct LinUcbOptions {
 
   void check() const {
     if (products && users != LinUcbUsers::kHybrid) {
-      throw Error(ErrorKind::kUsage, "option products: must be no unless users=hybrid (got \"yes\")");
+      throw Error(ErrorKind::kUsage,
+                  "option products: must be no unless users=hybrid (got \"yes\")");
     }
   }
 };

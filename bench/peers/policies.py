@@ -24,7 +24,7 @@ import common
 from experiments import Network, replay, trainings
 
 FEATURES, ARMS, GROUPS, HORIZON = 10, 10, 5, 10000
-LAMBDA, ALPHA, ALPHA_2 = 1.0, 0.1, 1.0
+LAMBDA, ALPHA, ALPHA_2 = 1.0, 0.1, 0.2
 STEPS = 1500
 
 

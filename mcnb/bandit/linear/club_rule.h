@@ -17,7 +17,7 @@ enum class GraphKind { kComplete, kRandom };
 struct ClubOptions {
   double lambda = 1.0;
   double alpha = 0.1;
-  double alpha_2 = 1.0;
+  double alpha_2 = 0.2;
   GraphKind graph = GraphKind::kComplete;
 };
 

@@ -13,7 +13,7 @@ namespace mcnb {
 namespace {
 
 struct LocbOptions {
-  double lambda = 1.0;
+  double lambda = 0.1;
   double alpha = 0.1;
   std::uint64_t seeds = 20;
   double gamma = 0.2;  // gamma_locb in the specification

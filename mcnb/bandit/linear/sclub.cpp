@@ -16,7 +16,7 @@ namespace {
 struct SclubOptions {
   double lambda = 1.0;
   double alpha = 0.1;
-  double alpha_w = 1.0;                 // alpha_theta in the paper
+  double alpha_w = 0.3;                 // alpha_theta in the paper
   double alpha_p = 1.4142135623730951;  // sqrt(2)
 };
 

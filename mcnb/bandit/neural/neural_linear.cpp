@@ -20,7 +20,7 @@ constexpr std::uint64_t kWidest = 4096;         // a regression then has 256 MiB
 constexpr std::size_t kMostIdleStates = 64;     // that can be made again without loss
 
 struct NeuralLinearOptions {
-  ClubOptions clustering;
+  ClubOptions clustering{.alpha_2 = 1.0};
   NeuralOptions neural;
   bool nonnegative = false;  // an estimate below zero counts as zero
 

@@ -319,8 +319,9 @@ TEST(Locb, EveryUserIsASeedWhereNoMoreAreWanted) {
 TEST(Locb, AUserInNoClusterIsScoredByItsOwnState) {
   ThreadPool threads(1);
   // One seed, known well and at once frozen.
-  const auto policy = find_policy("locb").build({{"alpha", "1"}, {"seeds", "1"}, {"gamma", "4"}},
-                                                {.inputs = 2, .users = 1, .threads = &threads});
+  const auto policy =
+      find_policy("locb").build({{"lambda", "1"}, {"alpha", "1"}, {"seeds", "1"}, {"gamma", "4"}},
+                                {.inputs = 2, .users = 1, .threads = &threads});
   const std::vector<float> x = {1.0F, 0.0F};
   const auto round = [&](std::uint32_t user) {
     return Round{RoundId{9}, {{.user = UserId{user}, .features = {x}}}};
@@ -385,7 +386,8 @@ struct SavedLocb {
 TEST(Locb, RefusesStatesThatNoneCouldHaveSaved) {
   ThreadPool threads(1);
   const auto make = [&] {
-    return find_policy("locb").build({}, {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
+    return find_policy("locb").build({{"lambda", "1"}},
+                                     {.inputs = 2, .users = 2, .seed = 1, .threads = &threads});
   };
   SavedLocb{}.load_into(*make());
   const auto refused = [&](const std::string& words, const SavedLocb& saved) {

@@ -70,17 +70,19 @@ void expect_recovery(const std::string& policy, bool constant_feature) {
   }
 }
 
-TEST(ClusterRecovery, ClubFindsTheTrueClustersOfALinearWorldWithItsStandardOptions) {
-  expect_recovery("club", true);
+TEST(ClusterRecovery, ClubFindsTheTrueClustersOfALinearWorldWithThePapersOptions) {
+  expect_recovery("club:alpha_2=1", true);
 }
 
-TEST(ClusterRecovery, SclubFindsTheTrueClustersOfALinearWorldWithItsStandardOptions) {
-  expect_recovery("sclub", true);
+TEST(ClusterRecovery, SclubFindsTheTrueClustersOfALinearWorldWithThePapersOptions) {
+  expect_recovery("sclub:alpha_w=1", true);
 }
 
 // Without the constant feature, linear models cannot express (1 + a.x) / 2. CLUB still works,
 // because it compares users with each other and all of them have the same error.
-TEST(ClusterRecovery, ClubFindsThemWithoutTheConstantFeatureToo) { expect_recovery("club", false); }
+TEST(ClusterRecovery, ClubFindsThemWithoutTheConstantFeatureToo) {
+  expect_recovery("club:alpha_2=1", false);
+}
 
 }  // namespace
 }  // namespace mcnb::cluster_recovery_test

@@ -125,8 +125,8 @@ std::vector<double> HybridRidge::row_of(std::span<const float> x, double reward)
   return row;
 }
 
-// Elimination leaves minus the mean in the place of the reward. The variance is the sum of those of
-// theta_u given beta and of beta.
+// Elimination turns the reward 0 into minus the mean. The variance has two parts: that of theta_u
+// given beta, and that of beta.
 RidgePrediction HybridRidge::predict(std::size_t learner, std::span<const float> x) const {
   std::vector<double> row = row_of(x, 0.0);
   const std::size_t own = 1 + inputs_;

@@ -31,7 +31,7 @@ class PlainHybrid {
     const std::size_t blocks = world.blocks ? world.arms : 1;
     for (std::uint32_t user = 0; user < world.users; ++user) {
       for (std::uint32_t block = 0; block < blocks; ++block) {
-        places_[{UserId{user}, block * world.features}] = next_place();
+        columns_[{UserId{user}, block * world.features}] = next_columns();
       }
     }
     const Eigen::Index spare = own_ * static_cast<Eigen::Index>(blocks);  // for `replace`
@@ -65,18 +65,18 @@ class PlainHybrid {
 
   // The samples that follow belong to other coefficients of the user's own. Once per test.
   void replace(UserId user) {
-    for (auto& [key, place] : places_) {
+    for (auto& [key, column] : columns_) {
       if (key.first == user) {
-        place = next_place();
+        column = next_columns();
       }
     }
   }
 
  private:
-  Eigen::Index next_place() {
-    const Eigen::Index place = std::max(end_, shared_);
-    end_ = place + own_;
-    return place;
+  Eigen::Index next_columns() {
+    const Eigen::Index column = std::max(end_, shared_);
+    end_ = column + own_;
+    return column;
   }
 
   // A sample's features for all coefficients of the regression.
@@ -92,7 +92,7 @@ class PlainHybrid {
         all[next++] = x[i] * x[j];
       }
     }
-    all.segment(places_.at({user, features.offset}), own_) << 1.0, x;
+    all.segment(columns_.at({user, features.offset}), own_) << 1.0, x;
     return all;
   }
 
@@ -102,8 +102,9 @@ class PlainHybrid {
   std::uint64_t time_ = 1;
   Eigen::Index own_;
   Eigen::Index shared_;
-  Eigen::Index end_ = 0;                                             // of the places that are taken
-  std::map<std::pair<UserId, std::uint32_t>, Eigen::Index> places_;  // by user and offset
+  Eigen::Index end_ = 0;  // of the columns that are taken
+  std::map<std::pair<UserId, std::uint32_t>, Eigen::Index>
+      columns_;  // the first, by user and offset
   Eigen::MatrixXd m_;
   Eigen::VectorXd b_;
 };

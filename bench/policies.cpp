@@ -132,6 +132,8 @@ std::vector<PolicySpec> policies_to_time(const PolicyBenchOptions& options) {
       all.push_back(parse_policy("linucb:users=each"));
       all.push_back(parse_policy("linucb:users=hybrid"));
       all.push_back(parse_policy("linucb:users=hybrid:products=yes"));
+    } else if (help.name == "cofiba") {
+      all.push_back(parse_policy("cofiba:items=auto"));
     } else if (help.name == "hierarchical") {
       all.push_back(parse_policy("hierarchical:memory=no"));
     } else if (help.name == "mcnb") {
@@ -237,7 +239,7 @@ void bench_policies(const PolicyBenchOptions& options) {
       for (const PolicySpec& spec : policies) {
         fmt::print(stderr, "{} users, {} features, {} ...\n", users, features, spec.label);
         timings.push_back(time_policy(threads, spec, {users, features}, options));
-        if (spec.name == "cofiba") {  // it uses items that repeat
+        if (spec.name == "cofiba" && resolved_options(spec).at("items") == "auto") {  // by id
           timings.push_back(time_policy(threads, spec, {users, features, kCatalogue}, options));
         }
       }

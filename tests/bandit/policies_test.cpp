@@ -30,7 +30,7 @@ std::vector<std::string> every_policy() {
       "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
       "kernelucb:history_limit=25",
       "cofiba:alpha=0.05:item_groups=4",
-      "cofiba:alpha=0.5",
+      "cofiba:items=auto:alpha=0.5:alpha_2=1",
       "epsilon-greedy:width=10:train_steps=40:epsilon=0.3:decay=0.01",
       "linucb:users=each:lambda=0.1:alpha=1",
       "linucb:users=hybrid:lambda=0.1",

@@ -20,10 +20,10 @@ enum class Items { kAuto, kGroups };
 struct CofibaOptions {
   double lambda = 1.0;
   double alpha = 0.1;
-  double alpha_2 = 1.0;
-  Items items = Items::kAuto;
+  double alpha_2 = 0.03;
+  Items items = Items::kGroups;
   std::uint64_t most_items = ItemTable::kMost;
-  std::uint64_t item_groups = 20;
+  std::uint64_t item_groups = 5;
 };
 
 OptionTable<CofibaOptions> option_table() {

@@ -30,6 +30,7 @@ struct Options {
     return {{"lambda", number_text(lambda)},
             {"alpha", number_text(alpha)},
             {"alpha_2", number_text(alpha_2)},
+            {"items", "auto"},
             {"most_items", std::to_string(most_items)},
             {"item_groups", std::to_string(item_groups)}};
   }
@@ -414,7 +415,8 @@ TEST(Cofiba, ChoosesAsThePaperDoesWhileUsersAndItemsCome) {
 TEST(Cofiba, GoesOnAlikeAfterALoadAndOnAnyNumberOfThreads) {
   const World world{.features = 4, .users = 9};
   const auto make = [&](ThreadPool& threads) {
-    return find_policy("cofiba").build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
+    return find_policy("cofiba").build({{"alpha", "0.3"}, {"alpha_2", "1"}, {"items", "auto"}},
+                                       cases::setup_of(world, threads));
   };
   const auto play = [&](Policy& policy, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t id = from; id < to; ++id) {
@@ -441,8 +443,8 @@ TEST(Cofiba, GoesOnAlikeAfterALoadAndOnAnyNumberOfThreads) {
 TEST(Cofiba, StartDataCutsNoEdges) {
   const World world{.users = 5};
   ThreadPool threads(1);
-  const auto policy =
-      find_policy("cofiba").build({{"alpha_2", "0"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("cofiba").build({{"alpha_2", "0"}, {"items", "auto"}},
+                                                  cases::setup_of(world, threads));
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   const OwnRound own = cases::draw_round(world, 0);
   EXPECT_EQ(policy->cluster(own.round.arms[0])->size(), 5U);
@@ -454,8 +456,8 @@ TEST(Cofiba, StartDataCutsNoEdges) {
 TEST(Cofiba, ClustersOfAUserDependOnTheItem) {
   const World world{.features = 2, .arms = 2, .users = 4};
   ThreadPool threads(1);
-  const auto policy =
-      find_policy("cofiba").build({{"alpha", "0.3"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("cofiba").build(
+      {{"alpha", "0.3"}, {"alpha_2", "1"}, {"items", "auto"}}, cases::setup_of(world, threads));
   const std::vector<std::vector<float>> looks = {{1.0F, 0.0F}, {0.0F, 1.0F}};
   const auto arm = [&](std::uint32_t item, std::uint32_t user) {
     return Arm{.user = UserId{user}, .item = ItemId{item}, .features = {looks[item], 0}};
@@ -476,8 +478,8 @@ TEST(Cofiba, ClustersOfAUserDependOnTheItem) {
 TEST(Cofiba, UserGraphsCostNextToNothingWhereEveryUserHasABlock) {
   const World world{.features = 40, .arms = 8, .users = 8, .blocks = true};
   ThreadPool threads(1);
-  const auto policy =
-      find_policy("cofiba").build({{"alpha", "0.1"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("cofiba").build(
+      {{"alpha", "0.1"}, {"alpha_2", "1"}, {"items", "auto"}}, cases::setup_of(world, threads));
   const auto alone =
       find_policy("linucb").build({{"users", "each"}}, cases::setup_of(world, threads));
   for (std::uint64_t id = 0; id < 400; ++id) {
@@ -493,8 +495,8 @@ TEST(Cofiba, UserGraphsCostNextToNothingWhereEveryUserHasABlock) {
 TEST(Cofiba, UserGraphsCostABitForEachUserOnlyWhereAUserCutEdges) {
   const World world{.features = 4, .users = 3000};
   ThreadPool threads(1);
-  const auto policy =
-      find_policy("cofiba").build({{"alpha", "0.01"}}, cases::setup_of(world, threads));
+  const auto policy = find_policy("cofiba").build(
+      {{"alpha", "0.01"}, {"alpha_2", "1"}, {"items", "auto"}}, cases::setup_of(world, threads));
   cases::Session(world, Arrival::kAtOnce).start(*policy);
   const std::size_t before = policy->memory_bytes();
   for (std::uint64_t id = 0; id < 100; ++id) {

@@ -2,7 +2,9 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "mcnb/bandit/linear/hybrid_ridge.h"
@@ -322,6 +324,44 @@ TEST(HybridLinUcb, RefusesArmsItCannotTake) {
     policy->start(UserId{1}, {own.round.arms[1].features, 1.0F});
   });
   EXPECT_TRUE(cases::saved(*policy) == before);
+}
+
+// The state of a policy for two users with one feature, of whom one has samples.
+struct SavedHybrid {
+  std::vector<std::uint64_t> users = {1};
+  std::vector<double> shared = {1.0, 0.0, 0.0, 1.0, 0.0};
+  std::vector<double> own = {1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0};
+
+  void load() const {
+    std::ostringstream out;
+    StateWriter writer(out, "state", {.kind = "test"});
+    writer.write(std::uint64_t{2});  // users
+    writer.write_all(users);
+    writer.write_all(shared);
+    for (std::size_t i = 0; i < users.size(); ++i) {
+      writer.write_all(own);
+    }
+    writer.write(std::uint64_t{1});  // rewards
+    writer.finish();
+    ThreadPool threads(1);
+    const auto policy = find_policy("linucb").build({{"users", "hybrid"}},
+                                                    {.inputs = 1, .users = 2, .threads = &threads});
+    cases::load(*policy, out.str());
+  }
+};
+
+TEST(HybridLinUcb, RefusesStatesThatNoneCouldHaveSaved) {
+  SavedHybrid{}.load();
+  const auto refused = [](const std::string& words, const SavedHybrid& saved) {
+    expect_error(ErrorKind::kCorrupt, words, [&] { saved.load(); });
+  };
+  refused("belong to a user that cannot have them", {.users = {2}});
+  refused("belong to a user that cannot have them", {.users = {1, 1}});
+  refused("another size", {.shared = {1.0, 0.0, 0.0, 1.0}});
+  refused("a number that is not finite", {.shared = {1.0, NAN, 0.0, 1.0, 0.0}});
+  refused("a diagonal that is not positive", {.shared = {1.0, 0.0, 0.0, 0.0, 0.0}});
+  refused("a diagonal that is not positive",
+          {.own = {1.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0}});
 }
 
 }  // namespace

@@ -50,8 +50,9 @@ OptionTable<HierarchicalOptions> option_table() {
               "the arm's numbers, or also their products, or also a hidden layer that is trained "
               "(beyond 64 numbers, that layer alone); auto: products up to 24 numbers, in the "
               "users' own part up to 12; trained beyond 64")
-      .yes_no("user_features", &O::user_features,
-              "whether the shared part also sees the features of users")
+      .yes_no_or_auto("user_features", &O::user_features,
+                      "whether the shared part also sees the features of users, where they have "
+                      "any; auto: yes where arms have up to 12 numbers, without trained features")
       .yes_no_or_auto("memory", &O::memory,
                       "whether a user's rewards for an arm count more for that very arm; auto: "
                       "yes, but no with trained features")
@@ -89,6 +90,17 @@ bool is_trained(const HierarchicalOptions& options, const PolicySetup& setup) {
          (options.features == HierarchicalFeatures::kAuto && inputs_of(setup) > kMostLinear);
 }
 
+// How many features of users the model sees.
+std::size_t user_features_of(const HierarchicalOptions& options, const PolicySetup& setup) {
+  if (options.user_features.value_or(false) && setup.user_feature_count == 0) {
+    throw Error(ErrorKind::kUsage,
+                "option user_features: must be no or auto because these users have no features");
+  }
+  const bool are_seen = options.user_features.value_or(inputs_of(setup) <= kMostOwnProducts &&
+                                                       !is_trained(options, setup));
+  return are_seen ? setup.user_feature_count : 0;
+}
+
 FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup) {
   const std::size_t inputs = inputs_of(setup);
   const bool trained = is_trained(options, setup);
@@ -97,10 +109,6 @@ FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup
                 fmt::format("option features: must be trained (or auto) because arms have {} "
                             "numbers, more than {}",
                             inputs, kMostLinear));
-  }
-  if (options.user_features && setup.user_feature_count == 0) {
-    throw Error(ErrorKind::kUsage,
-                "option user_features: must be no because these users have no features");
   }
   const bool all = options.features == HierarchicalFeatures::kProducts;
   const bool fitting = options.features == HierarchicalFeatures::kAuto;
@@ -112,7 +120,7 @@ FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup
                      .linear = inputs <= kMostLinear,
                      .shared_products = all || (fitting && inputs <= kMostSharedProducts),
                      .own_products = all || (fitting && inputs <= kMostOwnProducts),
-                     .user_features = options.user_features ? setup.user_feature_count : 0,
+                     .user_features = user_features_of(options, setup),
                      .body = std::move(body)});
 }
 
@@ -125,12 +133,12 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
       alpha_(options.alpha.value_or(trained_ ? kTrainedAlpha : kAlpha)),
       shape_{.inputs = setup.inputs},
       block_length_(setup.block_length),
-      no_user_features_(options.user_features ? setup.user_feature_count : 0),
+      no_user_features_(user_features_of(options, setup)),
       hierarchy_(make_map(options, setup), *setup.threads, options.history_limit,
                  {.seed = setup.seed, .steps = options.body_steps, .pull = options.pull}),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
-  if (options.user_features) {
+  if (!no_user_features_.empty()) {
     user_features_.assign(setup.user_features.begin(), setup.user_features.end());
   }
   if (!options.memory.value_or(!trained_)) {

@@ -18,7 +18,7 @@ enum class HierarchicalFeatures { kAuto, kRaw, kProducts, kTrained };
 struct HierarchicalOptions {
   std::optional<double> alpha;  // not set: 0.3, or 1 with trained features
   HierarchicalFeatures features = HierarchicalFeatures::kAuto;
-  bool user_features = false;
+  std::optional<bool> user_features;
   std::optional<bool> memory;  // not set: yes, but not with trained features
   bool correlations = true;
   double gamma = 0.1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/bandit/hierarchical/scale_steps.h"
 #include "mcnb/base/random.h"
 
 namespace mcnb {
@@ -18,94 +19,9 @@ using Eigen::VectorXd;
 const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 
-constexpr int kFitSteps = 2;  // each moves the scales, then the correlation
-constexpr double kSmallestScale = 1e-6;
-constexpr double kLargestScale = 1e4;
-constexpr double kLargestMove = 2.2;  // of a scale's logarithm in one step
-// The prior of every scale: log-normal around 0.1, wide.
-constexpr double kUsualScale = 0.1;
-constexpr double kScalePriorWeight = 0.02;
+constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
 constexpr int kMemorySteps = 2;  // in one fit
-
-double log_prior(double scale) {
-  const double distance = std::log(scale / kUsualScale);
-  return -kScalePriorWeight * distance * distance;
-}
-
-// How well coefficients with one scale are known: the sum of their squared means in units of the
-// scale, and how many of them the rewards have determined.
-struct Determined {
-  double squares = 0.0;
-  double count = 0.0;
-};
-
-// The scale that fits better, by MacKay's step: near the present one, the evidence as a function of
-// the scale's logarithm x goes like -count/2 x - squares/2 exp(-x), to which the prior is added.
-double better_scale(double scale, const Determined& known) {
-  double move = 0.0;
-  for (int i = 0; i < 20; ++i) {
-    const double pull = 0.5 * known.squares * std::exp(-move);
-    const double slope =
-        pull - 0.5 * known.count - 2.0 * kScalePriorWeight * (move + std::log(scale / kUsualScale));
-    const double step = slope / (pull + 2.0 * kScalePriorWeight);
-    move = std::clamp(move + step, -kLargestMove, kLargestMove);
-  }
-  return std::clamp(scale * std::exp(move), kSmallestScale, kLargestScale);
-}
-
-// Whether a group's scale is fixed (HierarchyFit).
-bool is_fixed(const FeatureMap& map, FeatureGroup group) {
-  return map.body() && (group == FeatureGroup::kHidden || group == FeatureGroup::kConstant);
-}
-
-// Moves the scale of every group of features that is not fixed, but for the shared constant's.
-void improve_scales(const FeatureMap& map, const HierarchyPrior& prior,
-                    const SharedPosterior& shared, const OwnMoments& own, HierarchyScales& scales) {
-  ByFeatureGroup<Determined> of_shared{};
-  ByFeatureGroup<Determined> of_own{};
-  const Eigen::LLT<MatrixXd> factor(prior.own);
-  const VectorXd own_squares = factor.solve(own.means).diagonal();
-  const VectorXd own_unknown = factor.solve(own.covariances).diagonal();
-  const VectorXd shared_unknown = shared.covariance.dense().diagonal();
-  const std::span<const FeatureGroup> groups = map.groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const auto at = static_cast<Index>(i);
-    Determined& all = of_shared[static_cast<std::size_t>(groups[i])];
-    all.squares += shared.mean[at] * shared.mean[at] / (shared.noise * prior.shared[at]);
-    all.count += 1.0 - shared_unknown[at] / prior.shared[at];
-    if (i < map.own_size()) {
-      Determined& each = of_own[static_cast<std::size_t>(groups[i])];
-      each.squares += own_squares[at];
-      each.count += own.learners - own_unknown[at];
-    }
-  }
-  for (std::size_t group = 0; group < kFeatureGroups; ++group) {
-    if (is_fixed(map, static_cast<FeatureGroup>(group))) {
-      continue;
-    }
-    if (group != static_cast<std::size_t>(FeatureGroup::kConstant)) {
-      scales.shared[group] = better_scale(scales.shared[group], of_shared[group]);
-    }
-    if (scales.own[group] > 0.0) {
-      scales.own[group] = better_scale(scales.own[group], of_own[group]);
-    }
-  }
-}
-
-// One step of expectation maximisation for the correlation, shrunk towards the identity as if as
-// many users as there are own features had shown it.
-void improve_correlation(const HierarchyPrior& prior, const OwnMoments& own,
-                         HierarchyScales& scales) {
-  const auto size = static_cast<double>(prior.own.rows());
-  const VectorXd inverse_deviations =
-      (prior.own.diagonal().array() / scales.correlation.diagonal().array()).rsqrt();
-  MatrixXd sum = inverse_deviations.asDiagonal() * (own.means + own.covariances) *
-                 inverse_deviations.asDiagonal();
-  sum.diagonal().array() += size;
-  scales.correlation = sum / (size + own.learners);
-  scales.correlation = (0.5 * (scales.correlation + scales.correlation.transpose())).eval();
-}
 
 // Of an own part that is pulled to zero as if the learner had `pull` rewards for each one that
 // learners have on average, at arms like theirs.
@@ -257,14 +173,13 @@ void HierarchyFit::run(ThreadPool& threads) {
   const bool any_free =
       std::ranges::any_of(map.groups(), [&](FeatureGroup group) { return !is_fixed(map, group); });
   for (int step = 0; step < kFitSteps && any_free && !cancelled_; ++step) {
-    HierarchyPrior prior = prior_of(map, scales, noise_);
-    SharedPosterior shared = posterior(prior);
-    improve_scales(map, prior, shared, sums.own_moments(prior, shared, threads), scales);
+    const HierarchyPrior prior = prior_of(map, scales, noise_);
+    const SharedPosterior shared = posterior(prior);
+    const OwnMoments own = sums.own_moments(prior, shared, threads);
+    improve_scales(map, prior, shared, own, scales);
     pull();
     if (options_.correlations && !map.body()) {
-      prior = prior_of(map, scales, noise_);
-      shared = posterior(prior);
-      improve_correlation(prior, sums.own_moments(prior, shared, threads), scales);
+      improve_correlation(map, prior, own, scales);
     }
   }
   if (scales.memory > 0.0 && !cancelled_) {
@@ -293,7 +208,7 @@ void HierarchyFit::improve_memory(const FeatureMap& map, HierarchyScales& scales
     bool moved = false;
     for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
       HierarchyScales next = scales;
-      next.memory = std::clamp(scales.memory * factor, kSmallestScale, kLargestScale);
+      next.memory = clamp_scale(scales.memory * factor);
       RewardSums next_sums = sum_sample(map, next.memory, threads);
       const double now = value(next, next_sums);
       if (!(now > best)) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,28 @@ class OptionTable {
         {name, std::move(help), "yes or no", {}},
         [=](Struct& s, const std::string& text) { s.*member = parse_switch(name, text); },
         [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
+  }
+
+  // Like number and yes_no, but the value may be left to the owner of the options: "auto".
+  OptionTable& number_or_auto(std::string name, std::optional<double> Struct::*member, Range range,
+                              std::string help) {
+    return add(
+        {name, std::move(help), "a number in " + range.text() + " or auto", {}},
+        [=](Struct& s, const std::string& text) {
+          s.*member =
+              text == "auto" ? std::nullopt : std::optional(parse_number(name, range, text));
+        },
+        [=](const Struct& s) { return s.*member ? number_text(*(s.*member)) : "auto"; });
+  }
+
+  OptionTable& yes_no_or_auto(std::string name, std::optional<bool> Struct::*member,
+                              std::string help) {
+    return add(
+        {name, std::move(help), "yes, no or auto", {}},
+        [=](Struct& s, const std::string& text) {
+          s.*member = text == "auto" ? std::nullopt : std::optional(parse_switch(name, text));
+        },
+        [=](const Struct& s) { return s.*member ? (*(s.*member) ? "yes" : "no") : "auto"; });
   }
 
   // Any text; `expected` says what it means ("a column's name").

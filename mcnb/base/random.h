@@ -40,6 +40,8 @@ enum class Stream : std::uint32_t {
   kThompson = 40,
   kEpsilonGreedy = 41,
   kFitUsers = 50,
+  kBodyWeights = 51,
+  kBodySamples = 52,
   kSingularVectors = 60,
   kHeldOut = 61,
   kNonLinks = 62,

@@ -27,6 +27,8 @@ std::vector<std::string> every_policy() {
   std::vector<std::string> all = {
       "club:alpha_2=0.2:lambda=0.1",
       "club:alpha_2=0.3:graph=random",
+      "hierarchical:features=trained:body_units=10:body_steps=20:first_fit=5",
+      "hierarchical:features=trained:body_units=6:body_steps=9:memory=yes:user_features=yes",
       "kernelucb:bandwidth=0.5:lambda=0.1:users=each:history_limit=10",
       "kernelucb:history_limit=25",
       "cofiba:alpha=0.05:item_groups=4",

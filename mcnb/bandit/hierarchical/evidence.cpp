@@ -117,6 +117,19 @@ void RewardSums::add(const RewardHistory& history, std::span<const float> user,
   }
 }
 
+MatrixXd RewardSums::own_information() const {
+  const auto own = static_cast<Index>(map_->own_size());
+  MatrixXd sum = MatrixXd::Zero(own, own);
+  for (const Primal& primal : primals_) {
+    sum += primal.information.leftCols(own);
+  }
+  for (const Dual& dual : duals_) {
+    const auto samples = dual.samples.topRows(own);
+    sum.noalias() += samples * dual.weights.asDiagonal() * samples.transpose();
+  }
+  return sum;
+}
+
 Evidence RewardSums::evidence(const HierarchyPrior& prior, ThreadPool& threads) const {
   check(prior.memory == memory_, "the sums are those of the prior's memory");
   const std::size_t count = primals_.size() + duals_.size();

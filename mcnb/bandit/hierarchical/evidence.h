@@ -53,6 +53,10 @@ class RewardSums {
   void add(const RewardHistory& history, std::span<const float> user, ThreadPool& threads);
 
   double memory() const { return memory_; }
+  // The sum of omega phi phi^T over the arms of all learners, of own features, and the number of
+  // learners with rewards.
+  Eigen::MatrixXd own_information() const;
+  std::size_t learner_count() const { return primals_.size() + duals_.size(); }
   // Requires a prior with the same variance of the memory.
   Evidence evidence(const HierarchyPrior& prior, ThreadPool& threads) const;
   // Requires the posterior under the same prior.

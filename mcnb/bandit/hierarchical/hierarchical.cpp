@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -12,7 +13,8 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostInputs = 64;
+// Arms of more numbers have trained features, and the numbers themselves are no features.
+constexpr std::size_t kMostLinear = 64;
 // Products of all numbers: up to so many inputs for the shared coefficients, and for the own ones.
 constexpr std::size_t kMostSharedProducts = 24;
 constexpr std::size_t kMostOwnProducts = 12;
@@ -27,25 +29,36 @@ constexpr double kLargestError = 1e4;
 constexpr std::uint64_t kFewestBetweenFits = 10;
 constexpr double kFitsPerHalfLife = 8.0;
 
+constexpr double kAlpha = 0.3;
+constexpr double kTrainedAlpha = 1.0;
+
 // Saved states begin with it; states of an earlier layout do not.
-constexpr std::uint64_t kStateLayout = 0x3268637261726569;
+constexpr std::uint64_t kStateLayout = 0x3368637261726569;
 
 OptionTable<HierarchicalOptions> option_table() {
   using O = HierarchicalOptions;
   OptionTable<O> table;
-  table.number("alpha", &O::alpha, {0.0, 1e6}, "standard deviations that are added to an estimate")
+  table
+      .number_or_auto("alpha", &O::alpha, {0.0, 1e6},
+                      "standard deviations that are added to an estimate; auto: 0.3, or 1 with "
+                      "trained features")
       .choice("features", &O::features,
               {{"auto", HierarchicalFeatures::kAuto},
                {"raw", HierarchicalFeatures::kRaw},
-               {"products", HierarchicalFeatures::kProducts}},
-              "the arm's numbers, or also their products; auto: products up to 24 numbers, in the "
-              "users' own part up to 12")
-      .yes_no("user_features", &O::user_features,
-              "whether the shared part also sees the features of users")
-      .yes_no("memory", &O::memory,
-              "whether a user's rewards for an arm count more for that very arm")
+               {"products", HierarchicalFeatures::kProducts},
+               {"trained", HierarchicalFeatures::kTrained}},
+              "the arm's numbers, or also their products, or also a hidden layer that is trained "
+              "(beyond 64 numbers, that layer alone); auto: products up to 24 numbers, in the "
+              "users' own part up to 12; trained beyond 64")
+      .yes_no_or_auto("user_features", &O::user_features,
+                      "whether the shared part also sees the features of users, where they have "
+                      "any; auto: yes where arms have up to 12 numbers, without trained features")
+      .yes_no_or_auto("memory", &O::memory,
+                      "whether a user's rewards for an arm count more for that very arm; auto: "
+                      "yes, but no with trained features")
       .yes_no("correlations", &O::correlations,
-              "whether users differ along learned directions (groups), or in each feature apart")
+              "whether users differ along learned directions (groups), or in each feature apart; "
+              "not with trained features")
       .number("gamma", &O::gamma, {0.0, 1e6}, "how far apart the estimates of one cluster may be")
       .count("first_fit", &O::first_fit, {1, 1e9}, "rewards before the first empirical Bayes")
       .number("fit_growth", &O::fit_growth, {1.01, 1e6},
@@ -56,26 +69,59 @@ OptionTable<HierarchicalOptions> option_table() {
               "rewards after which an older reward counts half, for tastes that drift; 0: never")
       .count("history_limit", &O::history_limit, {0, 1e9},
              "arms of a user that are remembered one by one; of older ones only sums are kept; 0: "
-             "no limit");
+             "no limit, as always with trained features")
+      .number("body_growth", &O::body_growth, {1.01, 1e6},
+              "trained features: growth of the number of rewards from one training to the next; "
+              "fit_growth does not count then")
+      .count("body_units", &O::body_units, {1, 4096}, "trained features: units of the hidden layer")
+      .count("body_steps", &O::body_steps, {0, 1e9}, "trained features: steps of one training")
+      .number("pull", &O::pull, {0.0, 1e6},
+              "trained features: how strongly a user's own part is pulled to zero at arms that any "
+              "user has seen, in rewards per reward that users have on average");
   return table;
 }
 
-FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup) {
-  const std::size_t inputs = setup.block_length > 0 ? setup.block_length : setup.inputs;
-  if (inputs > kMostInputs) {
+std::size_t inputs_of(const PolicySetup& setup) {
+  return setup.block_length > 0 ? setup.block_length : setup.inputs;
+}
+
+bool is_trained(const HierarchicalOptions& options, const PolicySetup& setup) {
+  return options.features == HierarchicalFeatures::kTrained ||
+         (options.features == HierarchicalFeatures::kAuto && inputs_of(setup) > kMostLinear);
+}
+
+// How many features of users the model sees.
+std::size_t user_features_of(const HierarchicalOptions& options, const PolicySetup& setup) {
+  if (options.user_features.value_or(false) && setup.user_feature_count == 0) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("arms may have at most {} numbers (got {})", kMostInputs, inputs));
+                "option user_features: must be no or auto because these users have no features");
   }
-  if (options.user_features && setup.user_feature_count == 0) {
+  const bool are_seen = options.user_features.value_or(inputs_of(setup) <= kMostOwnProducts &&
+                                                       !is_trained(options, setup));
+  return are_seen ? setup.user_feature_count : 0;
+}
+
+FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup) {
+  const std::size_t inputs = inputs_of(setup);
+  const bool trained = is_trained(options, setup);
+  if (inputs > kMostLinear && !trained) {
     throw Error(ErrorKind::kUsage,
-                "option user_features: must be no because these users have no features");
+                fmt::format("option features: must be trained (or auto) because arms have {} "
+                            "numbers, more than {}",
+                            inputs, kMostLinear));
   }
   const bool all = options.features == HierarchicalFeatures::kProducts;
   const bool fitting = options.features == HierarchicalFeatures::kAuto;
+  std::shared_ptr<const FeatureBody> body;
+  if (trained) {
+    body = std::make_shared<const FeatureBody>(inputs, options.body_units, setup.seed);
+  }
   return FeatureMap({.inputs = inputs,
+                     .linear = inputs <= kMostLinear,
                      .shared_products = all || (fitting && inputs <= kMostSharedProducts),
                      .own_products = all || (fitting && inputs <= kMostOwnProducts),
-                     .user_features = options.user_features ? setup.user_feature_count : 0});
+                     .user_features = user_features_of(options, setup),
+                     .body = std::move(body)});
 }
 
 }  // namespace
@@ -83,16 +129,19 @@ FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup
 Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup& setup)
     : BasicPolicy(setup),
       options_(options),
+      trained_(is_trained(options, setup)),
+      alpha_(options.alpha.value_or(trained_ ? kTrainedAlpha : kAlpha)),
       shape_{.inputs = setup.inputs},
       block_length_(setup.block_length),
-      no_user_features_(options.user_features ? setup.user_feature_count : 0),
-      hierarchy_(make_map(options, setup), *setup.threads, options.history_limit),
+      no_user_features_(user_features_of(options, setup)),
+      hierarchy_(make_map(options, setup), *setup.threads, options.history_limit,
+                 {.seed = setup.seed, .steps = options.body_steps, .pull = options.pull}),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
-  if (options.user_features) {
+  if (!no_user_features_.empty()) {
     user_features_.assign(setup.user_features.begin(), setup.user_features.end());
   }
-  if (!options.memory) {
+  if (!options.memory.value_or(!trained_)) {
     HierarchyScales scales = hierarchy_.scales();
     scales.memory = 0.0;
     hierarchy_.install(scales);
@@ -173,7 +222,7 @@ std::vector<Score> Hierarchical::scores(const Round& round) {
       scores.emplace_back(Score(said.mean(), {{"shared", said.shared, true},
                                               {"own", said.own, true},
                                               {"memory", said.memory, true},
-                                              {"uncertainty", options_.alpha * deviation}}));
+                                              {"uncertainty", alpha_ * deviation}}));
     }
   }
   return scores;
@@ -243,7 +292,8 @@ FitOptions Hierarchical::next_fit_options() const {
 void Hierarchical::schedule_fit() {
   ++fits_;
   fit_began_ = rewards_;
-  double next = std::ceil(static_cast<double>(rewards_) * options_.fit_growth);
+  double next = std::ceil(static_cast<double>(rewards_) *
+                          (trained_ ? options_.body_growth : options_.fit_growth));
   if (options_.half_life > 0.0) {
     next = std::min(next, static_cast<double>(rewards_) + options_.half_life / kFitsPerHalfLife);
   }

@@ -13,17 +13,21 @@
 
 namespace mcnb {
 
-enum class HierarchicalFeatures { kAuto, kRaw, kProducts };
+enum class HierarchicalFeatures { kAuto, kRaw, kProducts, kTrained };
 
 struct HierarchicalOptions {
-  double alpha = 0.3;
+  std::optional<double> alpha;  // not set: 0.3, or 1 with trained features
   HierarchicalFeatures features = HierarchicalFeatures::kAuto;
-  bool user_features = false;
-  bool memory = true;
+  std::optional<bool> user_features;
+  std::optional<bool> memory;  // not set: yes, but not with trained features
   bool correlations = true;
   double gamma = 0.1;
   std::uint64_t first_fit = 30;
   double fit_growth = 1.4;
+  double body_growth = 1.1;
+  std::uint64_t body_units = 256;
+  std::uint64_t body_steps = 500;
+  double pull = 0.05;
   std::uint64_t fit_users = 2000;
   double half_life = 0.0;
   std::uint64_t history_limit = 2000;
@@ -35,7 +39,8 @@ struct HierarchicalOptions {
 //
 // Now and then, each time the number of rewards has grown by `fit_growth`, empirical Bayes fits the
 // scales of the prior to all rewards so far. With a `half_life`, that is also when older rewards
-// fade: rank-one updates cannot fade rewards without fading the prior. The deviations are also
+// fade: rank-one updates cannot fade rewards without fading the prior. Features may come from a
+// hidden layer (feature_body.h), which is then trained in the same fits. The deviations are also
 // multiplied by a calibration: where recent errors were larger than predicted, the policy explores
 // more.
 class Hierarchical final : public BasicPolicy {
@@ -74,6 +79,8 @@ class Hierarchical final : public BasicPolicy {
   void schedule_fit();
 
   HierarchicalOptions options_;
+  bool trained_;  // whether features have a body
+  double alpha_;
   NetworkShape shape_;                   // for the checks of features
   std::uint32_t block_length_;           // 0: arms are whole vectors
   std::vector<float> user_features_;     // of the users that the setup knows

@@ -19,6 +19,7 @@ using Eigen::VectorXd;
 constexpr std::size_t kRecentPerReward = 4;
 
 constexpr double kFirstNoise = 0.1;
+constexpr double kOwnConstantBesideBody = 0.001;
 
 MatrixXd inverse_of(const MatrixXd& positive) {
   return positive.llt().solve(MatrixXd::Identity(positive.rows(), positive.cols()));
@@ -26,16 +27,20 @@ MatrixXd inverse_of(const MatrixXd& positive) {
 
 }  // namespace
 
-Hierarchy::Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit)
-    : map_(std::move(map)),
-      threads_(threads),
-      history_limit_(history_limit),
-      book_(std::make_shared<HistoryBook>(map_.user_features())),
-      now_{.covariance = SymmetricMatrix(map_.shared_size(), 0.0)} {
-  const Index own = signed_size(map_.own_size());
+Hierarchy::Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit,
+                     const BodyTraining& training)
+    : threads_(threads),
+      history_limit_(map.body() ? 0 : history_limit),
+      training_(training),
+      book_(std::make_shared<HistoryBook>(map.user_features())),
+      now_{.map = map, .covariance = SymmetricMatrix(map.shared_size(), 0.0)} {
+  const Index own = signed_size(map.own_size());
   now_.scales.correlation = MatrixXd::Identity(own, own);
-  now_.prior = prior_of(map_, now_.scales, kFirstNoise);
-  now_.mean = VectorXd::Zero(signed_size(map_.shared_size()));
+  if (map.body()) {
+    now_.scales.own[static_cast<std::size_t>(FeatureGroup::kConstant)] = kOwnConstantBesideBody;
+  }
+  now_.prior = prior_of(map, now_.scales, kFirstNoise);
+  now_.mean = VectorXd::Zero(signed_size(map.shared_size()));
   now_.covariance.assign(now_.prior.shared.asDiagonal());
 }
 
@@ -49,7 +54,7 @@ OwnLearner& Hierarchy::fresh(std::size_t index) {
   Learner& learner = learners_[index];
   if (learner.epoch != epoch_) {
     book_->bring_up_to_date(index);
-    learner.own.rebuild(map_, now_.prior, book_->history(index), book_->user(index));
+    learner.own.rebuild(now_.map, now_.prior, book_->history(index), book_->user(index));
     learner.epoch = epoch_;
   }
   return learner.own;
@@ -65,7 +70,7 @@ void Hierarchy::find_squares(const SymmetricMatrix& covariance) {
   std::vector<kernels::BlockVector> vectors;
   for (std::size_t k = 0; k < count; ++k) {
     double* const to = residuals_.data() + k * length;
-    std::copy_n(projection_.residual.col(signed_size(k)).data(), map_.shared_size(), to);
+    std::copy_n(projection_.residual.col(signed_size(k)).data(), covariance.size(), to);
     vectors.push_back({to, {&all, 1}});
   }
   covariance.find_squares(threads_, vectors, squares_);
@@ -78,11 +83,11 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
   static const RewardHistory kNoRewards;
   const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh(learner);
   const RewardHistory& history = learner == kNoLearner ? kNoRewards : book_->history(learner);
-  arms_.resize(signed_size(map_.shared_size()), signed_size(arms.size()));
+  arms_.resize(signed_size(now_.map.shared_size()), signed_size(arms.size()));
   for (std::size_t k = 0; k < arms.size(); ++k) {
-    map_.expand(arms[k], user, arms_.col(signed_size(k)).data());
+    now_.map.expand(arms[k], user, arms_.col(signed_size(k)).data(), last_hidden_);
   }
-  own.project(map_, now_.prior, history, user, arms_, projection_, scratch_);
+  own.project(now_.map, now_.prior, history, user, arms_, projection_, scratch_);
   find_squares(now_.covariance);
   predictions.resize(arms.size());
   const double memory = now_.prior.memory;
@@ -110,10 +115,10 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
 Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                                       std::span<const float> user, std::span<const float> arm,
                                       float reward) {
-  arms_.resize(signed_size(map_.shared_size()), 1);
-  map_.expand(arm, user, arms_.data());
+  arms_.resize(signed_size(shared.map.shared_size()), 1);
+  shared.map.expand(arm, user, arms_.data(), last_hidden_);
   const VectorXd features = arms_.col(0);
-  own.project(map_, shared.prior, history, user, arms_, projection_, scratch_);
+  own.project(shared.map, shared.prior, history, user, arms_, projection_, scratch_);
   Inference inference{.known = history.find(arm)};
   const OwnLearner::Step step =
       OwnLearner::next_step(inference.known ? history.rewards()[*inference.known] : ArmRewards{},
@@ -122,7 +127,7 @@ Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const Rew
   residuals_.assign(2 * shared.covariance.padded_size(), 0.0);
   const std::span<double> padded = std::span(residuals_).first(shared.covariance.padded_size());
   const std::span<double> gain = std::span(residuals_).last(padded.size());
-  std::copy_n(residual.data(), map_.shared_size(), padded.begin());
+  std::copy_n(residual.data(), residual.size(), padded.begin());
   shared.covariance.multiply(threads_, padded, gain);
   const Eigen::Map<VectorXd> direction(gain.data(), residual.size());
   const double own_variance = std::max(0.0, projection_.own_variance[0]);  // but for rounding
@@ -136,13 +141,14 @@ Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const Rew
     shared.covariance.add_outer_products(threads_, gain, SymmetricMatrix::Sign::kMinus);
   }
   inference.rebuild =
-      own.add(map_, history, inference.known, step, features, own_variance, scratch_);
+      own.add(shared.map, history, inference.known, step, features, own_variance, scratch_);
   inference.squared_error = error * error / (variance * shared.prior.noise);
   return inference;
 }
 
 bool Hierarchy::is_full(const RewardHistory& history) const {
-  return history_limit_ > 0 && history.arm_count() > std::max(history_limit_, 2 * map_.own_size());
+  return history_limit_ > 0 &&
+         history.arm_count() > std::max(history_limit_, 2 * now_.map.own_size());
 }
 
 double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
@@ -152,10 +158,10 @@ double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float r
   const Inference inference = infer(now_, own, history, user, arm, reward);
   book_->add_reward(learner, inference.known, arm, reward);
   if (inference.rebuild) {
-    own.rebuild(map_, now_.prior, history, user);
+    own.rebuild(now_.map, now_.prior, history, user);
   }
   if (is_full(history)) {
-    book_->fold(learner, map_, now_.prior.memory);
+    book_->fold(learner, now_.map, now_.prior.memory);
   }
   if (fit_ || next_) {
     recent_.push_back(
@@ -172,7 +178,7 @@ void Hierarchy::forget(std::size_t learner) {
   end_fit();
   fresh(learner);
   if (!book_->history(learner).empty()) {
-    RewardSums sums(map_, now_.prior.memory);
+    RewardSums sums(now_.map, now_.prior.memory);
     sums.add(book_->history(learner), book_->user(learner), threads_);
     const Evidence evidence = sums.evidence(now_.prior, threads_);
     const MatrixXd precision = inverse_of(now_.covariance.dense());
@@ -186,7 +192,7 @@ void Hierarchy::forget(std::size_t learner) {
 }
 
 double Hierarchy::log_evidence(const HierarchyScales& scales) {
-  return HierarchyFit(book_, map_, now_.scales, now_.prior.noise, {})
+  return HierarchyFit(book_, now_.map, now_.scales, now_.prior.noise, {})
       .posterior_under(scales, threads_)
       .log_evidence;
 }
@@ -194,10 +200,10 @@ double Hierarchy::log_evidence(const HierarchyScales& scales) {
 void Hierarchy::install(const HierarchyScales& scales) {
   end_fit();
   book_->begin_fit();
-  const HierarchyFit all(book_, map_, now_.scales, now_.prior.noise, {});
+  const HierarchyFit all(book_, now_.map, now_.scales, now_.prior.noise, {});
   SharedPosterior posterior = all.posterior_under(scales, threads_);
-  next_ = Next{{scales, prior_of(map_, scales, posterior.noise), std::move(posterior.mean),
-                std::move(posterior.covariance)}};
+  next_ = Next{{now_.map, scales, prior_of(now_.map, scales, posterior.noise),
+                std::move(posterior.mean), std::move(posterior.covariance)}};
   switch_to_next();
 }
 
@@ -210,15 +216,16 @@ void Hierarchy::fit(const FitOptions& options) {
 std::shared_ptr<HierarchyFit> Hierarchy::begin_fit(const FitOptions& options) {
   check(!fit_ && !next_, "one fit at a time");
   book_->begin_fit();
-  fit_ = std::make_shared<HierarchyFit>(book_, map_, now_.scales, now_.prior.noise, options);
+  fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, options,
+                                        training_);
   return fit_;
 }
 
 void Hierarchy::finish_fit(std::string_view result) {
   check(fit_ != nullptr, "a fit was begun");
   FittedPosterior found = fit_->posterior(result, threads_);
-  const HierarchyPrior prior = prior_of(map_, found.scales, found.shared.noise);
-  next_ = Next{{std::move(found.scales), prior, std::move(found.shared.mean),
+  const HierarchyPrior prior = prior_of(found.map, found.scales, found.shared.noise);
+  next_ = Next{{std::move(found.map), std::move(found.scales), prior, std::move(found.shared.mean),
                 std::move(found.shared.covariance)},
                fit_->options().fading};
   fit_.reset();
@@ -241,22 +248,23 @@ void Hierarchy::learn_again(const RecentReward& recent) {
   const auto [found, is_new] = next_->learners.try_emplace(recent.learner);
   NextLearner& learner = found->second;
   const std::span<const float> user = book_->user(recent.learner);
+  const FeatureMap& map = next_->shared.map;
   const HierarchyPrior& prior = next_->shared.prior;
   if (is_new && recent.learner < book_->size_at_fit()) {
     learner.history = book_->at_fit(recent.learner).history;
     if (next_->fading > 0.0) {
       learner.history.fade(std::exp2(-next_->fading));
     }
-    learner.own.rebuild(map_, prior, learner.history, user);
+    learner.own.rebuild(map, prior, learner.history, user);
   }
   const Inference inference =
       infer(next_->shared, learner.own, learner.history, user, recent.arm, recent.reward);
   learner.history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
-    learner.own.rebuild(map_, prior, learner.history, user);
+    learner.own.rebuild(map, prior, learner.history, user);
   }
   if (is_full(learner.history)) {
-    learner.history.fold(map_, user, prior.memory);
+    learner.history.fold(map, user, prior.memory);
   }
 }
 
@@ -290,6 +298,7 @@ std::size_t Hierarchy::memory_bytes() const {
   std::size_t bytes = sizeof *this + book_->memory_bytes() + now_.covariance.memory_bytes() +
                       3 * static_cast<std::size_t>(now_.prior.own.size()) * sizeof(double) +
                       learners_.capacity() * sizeof(Learner);
+  bytes += now_.map.body() ? now_.map.body()->memory_bytes() : 0;
   for (const Learner& learner : learners_) {
     bytes += learner.own.memory_bytes();
   }

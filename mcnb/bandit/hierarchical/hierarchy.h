@@ -39,9 +39,12 @@ class Hierarchy {
  public:
   // Borrows the threads. `history_limit`: the most arms of a learner that are kept apart
   // (RewardHistory::fold); 0 keeps all.
-  Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit = 0);
+  // Features with a body are trained, as `training` says, by every fit; nothing is folded then,
+  // since folded arms could not follow a new body.
+  Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit = 0,
+            const BodyTraining& training = {});
 
-  const FeatureMap& map() const { return map_; }
+  const FeatureMap& map() const { return now_.map; }
   const HierarchyScales& scales() const { return now_.scales; }
   const HierarchyPrior& prior() const { return now_.prior; }
   std::size_t learner_count() const { return book_->size(); }
@@ -96,8 +99,9 @@ class Hierarchy {
   void load(StateReader& reader);
 
  private:
-  // The shared coefficients under one prior.
+  // The shared coefficients of the features under one prior.
   struct Shared {
+    FeatureMap map;
     HierarchyScales scales;
     HierarchyPrior prior;
     Eigen::VectorXd mean;        // w0
@@ -146,9 +150,9 @@ class Hierarchy {
   void save_fit(StateWriter& writer) const;
   void load_fit(StateReader& reader);
 
-  FeatureMap map_;
   ThreadPool& threads_;
   std::size_t history_limit_;
+  BodyTraining training_;
   std::shared_ptr<HistoryBook> book_;  // shared with a fit on another thread
   std::vector<Learner> learners_;
   Shared now_;
@@ -161,6 +165,7 @@ class Hierarchy {
   Eigen::MatrixXd arms_;  // memory of predictions, to be reused
   AlignedDoubles residuals_;
   std::vector<double> squares_;
+  FeatureMap::LastHidden last_hidden_;
   Projection projection_;
   ProjectionScratch scratch_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/bandit/hierarchical/scale_steps.h"
 #include "mcnb/base/random.h"
 
 namespace mcnb {
@@ -15,99 +16,48 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 1};
+const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 
-constexpr int kFitSteps = 2;  // each moves the scales, then the correlation
-constexpr double kSmallestScale = 1e-6;
-constexpr double kLargestScale = 1e4;
-constexpr double kLargestMove = 2.2;  // of a scale's logarithm in one step
-// The prior of every scale: log-normal around 0.1, wide.
-constexpr double kUsualScale = 0.1;
-constexpr double kScalePriorWeight = 0.02;
+constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
 constexpr int kMemorySteps = 2;  // in one fit
 
-double log_prior(double scale) {
-  const double distance = std::log(scale / kUsualScale);
-  return -kScalePriorWeight * distance * distance;
-}
-
-// How well coefficients with one scale are known: the sum of their squared means in units of the
-// scale, and how many of them the rewards have determined.
-struct Determined {
-  double squares = 0.0;
-  double count = 0.0;
-};
-
-// The scale that fits better, by MacKay's step: near the present one, the evidence as a function of
-// the scale's logarithm x goes like -count/2 x - squares/2 exp(-x), to which the prior is added.
-double better_scale(double scale, const Determined& known) {
-  double move = 0.0;
-  for (int i = 0; i < 20; ++i) {
-    const double pull = 0.5 * known.squares * std::exp(-move);
-    const double slope =
-        pull - 0.5 * known.count - 2.0 * kScalePriorWeight * (move + std::log(scale / kUsualScale));
-    const double step = slope / (pull + 2.0 * kScalePriorWeight);
-    move = std::clamp(move + step, -kLargestMove, kLargestMove);
-  }
-  return std::clamp(scale * std::exp(move), kSmallestScale, kLargestScale);
-}
-
-// Moves the scale of every group of features, but for the shared constant's.
-void improve_scales(const FeatureMap& map, const HierarchyPrior& prior,
-                    const SharedPosterior& shared, const OwnMoments& own, HierarchyScales& scales) {
-  ByFeatureGroup<Determined> of_shared{};
-  ByFeatureGroup<Determined> of_own{};
-  const Eigen::LLT<MatrixXd> factor(prior.own);
-  const VectorXd own_squares = factor.solve(own.means).diagonal();
-  const VectorXd own_unknown = factor.solve(own.covariances).diagonal();
-  const VectorXd shared_unknown = shared.covariance.dense().diagonal();
+// Of an own part that is pulled to zero as if the learner had `pull` rewards for each one that
+// learners have on average, at arms like theirs.
+void pull_to_zero(const FeatureMap& map, const RewardSums& sums, double pull,
+                  HierarchyScales& scales) {
   const std::span<const FeatureGroup> groups = map.groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const auto at = static_cast<Index>(i);
-    Determined& all = of_shared[static_cast<std::size_t>(groups[i])];
-    all.squares += shared.mean[at] * shared.mean[at] / (shared.noise * prior.shared[at]);
-    all.count += 1.0 - shared_unknown[at] / prior.shared[at];
-    if (i < map.own_size()) {
-      Determined& each = of_own[static_cast<std::size_t>(groups[i])];
-      each.squares += own_squares[at];
-      each.count += own.learners - own_unknown[at];
-    }
+  VectorXd deviations(signed_size(map.own_size()));
+  for (std::size_t i = 0; i < map.own_size(); ++i) {
+    deviations[signed_size(i)] = std::sqrt(scales.own[static_cast<std::size_t>(groups[i])]);
   }
-  for (std::size_t group = 0; group < kFeatureGroups; ++group) {
-    if (group != static_cast<std::size_t>(FeatureGroup::kConstant)) {
-      scales.shared[group] = better_scale(scales.shared[group], of_shared[group]);
-    }
-    if (scales.own[group] > 0.0) {
-      scales.own[group] = better_scale(scales.own[group], of_own[group]);
-    }
-  }
+  const double weight = pull / std::max(1.0, static_cast<double>(sums.learner_count()));
+  MatrixXd precision =
+      weight * (deviations.asDiagonal() * sums.own_information() * deviations.asDiagonal());
+  precision.diagonal().array() += 1.0;
+  const MatrixXd inverse =
+      precision.llt().solve(MatrixXd::Identity(precision.rows(), precision.cols()));
+  scales.correlation = 0.5 * (inverse + inverse.transpose());
 }
 
-// One step of expectation maximisation for the correlation, shrunk towards the identity as if as
-// many users as there are own features had shown it.
-void improve_correlation(const HierarchyPrior& prior, const OwnMoments& own,
-                         HierarchyScales& scales) {
-  const auto size = static_cast<double>(prior.own.rows());
-  const VectorXd inverse_deviations =
-      (prior.own.diagonal().array() / scales.correlation.diagonal().array()).rsqrt();
-  MatrixXd sum = inverse_deviations.asDiagonal() * (own.means + own.covariances) *
-                 inverse_deviations.asDiagonal();
-  sum.diagonal().array() += size;
-  scales.correlation = sum / (size + own.learners);
-  scales.correlation = (0.5 * (scales.correlation + scales.correlation.transpose())).eval();
+// What the shared part expects of an arm from features that are not own ones.
+float beyond_own(const FeatureMap& map, const VectorXd& features, const VectorXd& shared) {
+  const Index rest = features.size() - signed_size(map.own_size());
+  return static_cast<float>(features.tail(rest).dot(shared.tail(rest)));
 }
 
 }  // namespace
 
 HierarchyFit::HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap map,
-                           HierarchyScales scales, double noise, const FitOptions& options)
+                           HierarchyScales scales, double noise, const FitOptions& options,
+                           const BodyTraining& training)
     : book_(std::move(book)),
       map_(std::move(map)),
       start_(std::move(scales)),
       noise_(noise),
       options_(options),
+      training_(training),
       learners_(book_->size_at_fit()) {
   choose_sample();
 }
@@ -134,8 +84,9 @@ HistoryBook::Entry HierarchyFit::entry(std::size_t learner) const {
   return entry;
 }
 
-RewardSums HierarchyFit::sum_sample(double memory, ThreadPool& threads) const {
-  RewardSums sums(map_, memory);
+RewardSums HierarchyFit::sum_sample(const FeatureMap& map, double memory,
+                                    ThreadPool& threads) const {
+  RewardSums sums(map, memory);
   for (const std::size_t learner : sample_) {
     if (cancelled_) {
       break;
@@ -148,10 +99,15 @@ RewardSums HierarchyFit::sum_sample(double memory, ThreadPool& threads) const {
 
 SharedPosterior HierarchyFit::posterior_under(const HierarchyScales& scales,
                                               ThreadPool& threads) const {
-  const HierarchyPrior prior = prior_of(map_, scales, noise_);
-  Evidence all(map_.shared_size());
+  return posterior_of(map_, scales, threads);
+}
+
+SharedPosterior HierarchyFit::posterior_of(const FeatureMap& map, const HierarchyScales& scales,
+                                           ThreadPool& threads) const {
+  const HierarchyPrior prior = prior_of(map, scales, noise_);
+  Evidence all(map.shared_size());
   for (std::size_t begin = 0; begin < learners_ && !cancelled_; begin += kLearnersAtOnce) {
-    RewardSums sums(map_, scales.memory);
+    RewardSums sums(map, scales.memory);
     for (std::size_t i = begin; i < std::min(begin + kLearnersAtOnce, learners_); ++i) {
       const HistoryBook::Entry one = entry(i);
       sums.add(one.history, one.user, threads);
@@ -166,40 +122,84 @@ void HierarchyFit::run() {
   run(alone);
 }
 
+// Trains on the rewards of the sample. The heads start from the exact ones.
+std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) const {
+  const HierarchyPrior prior = prior_of(map_, start_, noise_);
+  const VectorXd shared = posterior_of(map_, start_, threads).mean;
+  const Index own = signed_size(map_.own_size());
+  BodyHeads heads{shared.head(own).cast<float>(), {own, signed_size(sample_.size())}};
+  std::vector<HistoryBook::Entry> entries;
+  for (const std::size_t learner : sample_) {
+    entries.push_back(entry(learner));
+  }
+  threads.parallel_for(entries.size(), 1, [&](std::size_t i, std::size_t) {
+    OwnLearner learner;
+    const HistoryBook::Entry& one = entries[i];
+    learner.rebuild(map_, prior, one.history, one.user);
+    heads.own.col(signed_size(i)) =
+        learner.mean(map_, prior, one.history, one.user, shared).cast<float>();
+  });
+  std::vector<BodySample> samples;
+  VectorXd features(signed_size(map_.shared_size()));
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    const RewardHistory& history = entries[i].history;
+    for (std::size_t j = 0; j < history.arm_count(); ++j) {
+      const ArmRewards& rewards = history.rewards()[j];
+      float target = static_cast<float>(rewards.mean());
+      if (map_.user_features() > 0) {
+        map_.expand(history.arm(j), entries[i].user, features.data());
+        target -= beyond_own(map_, features, shared);
+      }
+      samples.push_back(
+          {history.arm(j), i, static_cast<float>(rewards.weight(start_.memory)), target});
+    }
+  }
+  return train_body(map_, samples, std::move(heads), training_, options_.number, cancelled_);
+}
+
 void HierarchyFit::run(ThreadPool& threads) {
   HierarchyScales scales = start_;
-  RewardSums sums = sum_sample(scales.memory, threads);
+  const FeatureMap map = map_.body() ? map_.with_body(train(threads)) : map_;
+  RewardSums sums = sum_sample(map, scales.memory, threads);
+  const auto pull = [&] {
+    if (map.body()) {
+      pull_to_zero(map, sums, training_.pull, scales);
+    }
+  };
+  pull();
   const auto posterior = [&](const HierarchyPrior& prior) {
     return shared_posterior(sums.evidence(prior, threads), prior, threads);
   };
-  for (int step = 0; step < kFitSteps && !cancelled_; ++step) {
-    HierarchyPrior prior = prior_of(map_, scales, noise_);
-    SharedPosterior shared = posterior(prior);
-    improve_scales(map_, prior, shared, sums.own_moments(prior, shared, threads), scales);
-    if (options_.correlations) {
-      prior = prior_of(map_, scales, noise_);
-      shared = posterior(prior);
-      improve_correlation(prior, sums.own_moments(prior, shared, threads), scales);
+  const bool any_free =
+      std::ranges::any_of(map.groups(), [&](FeatureGroup group) { return !is_fixed(map, group); });
+  for (int step = 0; step < kFitSteps && any_free && !cancelled_; ++step) {
+    const HierarchyPrior prior = prior_of(map, scales, noise_);
+    const SharedPosterior shared = posterior(prior);
+    const OwnMoments own = sums.own_moments(prior, shared, threads);
+    improve_scales(map, prior, shared, own, scales);
+    pull();
+    if (options_.correlations && !map.body()) {
+      improve_correlation(map, prior, own, scales);
     }
   }
   if (scales.memory > 0.0 && !cancelled_) {
-    improve_memory(scales, sums, threads);
+    improve_memory(map, scales, sums, threads);
   }
   // The sums of one batch of all learners are what posterior_under would add up again.
   const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
   SharedPosterior shared =
-      is_all ? posterior(prior_of(map_, scales, noise_)) : posterior_under(scales, threads);
+      is_all ? posterior(prior_of(map, scales, noise_)) : posterior_of(map, scales, threads);
   if (!cancelled_) {
-    found_ = FittedPosterior{std::move(scales), std::move(shared)};
+    found_ = FittedPosterior{map, std::move(scales), std::move(shared)};
   }
 }
 
 // The evidence is flat in the memory's variance, which can take the noise's part: only large steps
 // show where it rises.
-void HierarchyFit::improve_memory(HierarchyScales& scales, RewardSums& sums,
+void HierarchyFit::improve_memory(const FeatureMap& map, HierarchyScales& scales, RewardSums& sums,
                                   ThreadPool& threads) const {
   const auto value = [&](const HierarchyScales& at, const RewardSums& of) {
-    const HierarchyPrior prior = prior_of(map_, at, noise_);
+    const HierarchyPrior prior = prior_of(map, at, noise_);
     return shared_posterior(of.evidence(prior, threads), prior, threads).log_evidence +
            log_prior(at.memory);
   };
@@ -208,8 +208,8 @@ void HierarchyFit::improve_memory(HierarchyScales& scales, RewardSums& sums,
     bool moved = false;
     for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
       HierarchyScales next = scales;
-      next.memory = std::clamp(scales.memory * factor, kSmallestScale, kLargestScale);
-      RewardSums next_sums = sum_sample(next.memory, threads);
+      next.memory = clamp_scale(scales.memory * factor);
+      RewardSums next_sums = sum_sample(map, next.memory, threads);
       const double now = value(next, next_sums);
       if (!(now > best)) {
         break;
@@ -232,6 +232,9 @@ std::string HierarchyFit::result() const {
   std::ostringstream out;
   StateWriter writer(out, "the result of a fit", kFitResult);
   found_->scales.save(writer);
+  if (map_.body()) {
+    found_->map.body()->save(writer);
+  }
   writer.finish();
   return std::move(out).str();
 }
@@ -241,12 +244,19 @@ FittedPosterior HierarchyFit::posterior(std::string_view result, ThreadPool& thr
   StateReader reader(in, "the result of a fit", kFitResult);
   HierarchyScales scales = start_;
   scales.load(reader);
-  reader.finish();
-  if (found_ && found_->scales == scales) {
-    return *std::exchange(found_, std::nullopt);
+  FeatureMap map = map_;
+  if (map.body()) {
+    map = map.with_body(std::make_shared<const FeatureBody>(map.body()->load(reader)));
   }
-  SharedPosterior shared = posterior_under(scales, threads);
-  return {std::move(scales), std::move(shared)};
+  reader.finish();
+  const auto same_body = [&] { return !map.body() || *map.body() == *found_->map.body(); };
+  if (found_ && found_->scales == scales && same_body()) {
+    FittedPosterior found = std::move(*found_);
+    found_.reset();
+    return found;
+  }
+  SharedPosterior shared = posterior_of(map, scales, threads);
+  return {std::move(map), std::move(scales), std::move(shared)};
 }
 
 }  // namespace mcnb

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "mcnb/bandit/hierarchical/body_training.h"
 #include "mcnb/bandit/hierarchical/evidence.h"
 #include "mcnb/bandit/hierarchical/history_book.h"
 #include "mcnb/bandit/policy.h"
@@ -18,26 +19,32 @@ struct FitOptions {
   bool correlations = true;  // whether the correlation of the own coefficients is fitted
   std::size_t users = 2000;  // learners that the scales are fitted to; a random sample of more
   double fading = 0.0;       // all rewards are weighed by 2^-fading from now on
-  std::uint64_t number = 0;  // of the fit; addresses its sample of learners
+  std::uint64_t number = 0;  // of the fit; addresses its sample of learners, and its training
 };
 
 // The posterior of the shared coefficients under scales, from all rewards when a fit began.
 struct FittedPosterior {
+  FeatureMap map;  // with the new body, where there is one
   HierarchyScales scales;
   SharedPosterior shared;
 };
 
 // Empirical Bayes: finds the scales of the prior that make the rewards most likely, and the
 // posterior under them. Reads the histories as they were when it was made (HistoryBook::begin_fit).
+//
+// Features with a body: first trains the body. The scales of the hidden units and of the own
+// constant stay, because on features that have seen their samples the evidence would make the noise
+// vanish. Correlations are not learned from differences between users, but say where rewards have
+// been seen: each learner's own part is pulled to zero there (BodyTraining::pull).
 class HierarchyFit final : public BackgroundFit {
  public:
   // Starts from the present scales and noise.
   HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap map, HierarchyScales scales,
-               double noise, const FitOptions& options);
+               double noise, const FitOptions& options, const BodyTraining& training = {});
 
   void run() override;
   void run(ThreadPool& threads);
-  // The scales, as bytes; empty after `cancel`.
+  // The scales and the body, as bytes; empty after `cancel`.
   std::string result() const override;
 
   const FitOptions& options() const { return options_; }
@@ -53,15 +60,20 @@ class HierarchyFit final : public BackgroundFit {
 
  private:
   HistoryBook::Entry entry(std::size_t learner) const;
-  RewardSums sum_sample(double memory, ThreadPool& threads) const;
+  RewardSums sum_sample(const FeatureMap& map, double memory, ThreadPool& threads) const;
+  SharedPosterior posterior_of(const FeatureMap& map, const HierarchyScales& scales,
+                               ThreadPool& threads) const;
+  std::shared_ptr<const FeatureBody> train(ThreadPool& threads) const;
   void choose_sample();
-  void improve_memory(HierarchyScales& scales, RewardSums& sums, ThreadPool& threads) const;
+  void improve_memory(const FeatureMap& map, HierarchyScales& scales, RewardSums& sums,
+                      ThreadPool& threads) const;
 
   const std::shared_ptr<const HistoryBook> book_;
   const FeatureMap map_;
   const HierarchyScales start_;
   const double noise_;
   const FitOptions options_;
+  const BodyTraining training_;
   const std::size_t learners_;
   std::vector<std::size_t> sample_;  // learners, ascending
   std::optional<FittedPosterior> found_;

@@ -9,6 +9,9 @@
 namespace mcnb {
 
 void Hierarchy::save_shared(StateWriter& writer, const Shared& shared) const {
+  if (shared.map.body()) {
+    shared.map.body()->save(writer);
+  }
   shared.scales.save(writer);
   writer.write(shared.prior.noise);
   write_matrix(writer, shared.mean);
@@ -16,12 +19,15 @@ void Hierarchy::save_shared(StateWriter& writer, const Shared& shared) const {
 }
 
 void Hierarchy::load_shared(StateReader& reader, Shared& shared) const {
+  if (const auto& body = shared.map.body()) {
+    shared.map = shared.map.with_body(std::make_shared<const FeatureBody>(body->load(reader)));
+  }
   shared.scales.load(reader);
   const auto noise = reader.read<double>();
   if (!(noise > 0.0 && noise < 1e300)) {
     reader.fail("the noise's variance is not a variance");
   }
-  shared.prior = prior_of(map_, shared.scales, noise);
+  shared.prior = prior_of(shared.map, shared.scales, noise);
   read_matrix(reader, shared.mean);
   shared.covariance.load(reader);
 }
@@ -45,15 +51,15 @@ void Hierarchy::load(StateReader& reader) {
   next_.reset();
   recent_.clear();
   load_shared(reader, now_);
-  book_ = std::make_shared<HistoryBook>(map_.user_features());
-  book_->load(reader, map_);
+  book_ = std::make_shared<HistoryBook>(now_.map.user_features());
+  book_->load(reader, now_.map);
   epoch_ = 1;
   learners_.clear();
   for (std::size_t i = 0; i < book_->size(); ++i) {
     Learner& learner = learners_.emplace_back();
     if (reader.read<std::uint8_t>() != 0) {
       learner.epoch = epoch_;
-      learner.own.load(reader, map_, book_->history(i).arm_count());
+      learner.own.load(reader, now_.map, book_->history(i), book_->user(i));
     }
   }
   load_fit(reader);
@@ -99,8 +105,8 @@ void Hierarchy::load_fit(StateReader& reader) {
     RecentReward& recent = recent_.emplace_back();
     recent.learner = reader.read<std::uint32_t>();
     recent.reward = reader.read<float>();
-    recent.arm = reader.read_all<float>(map_.inputs());
-    if (recent.learner >= book_->size() || recent.arm.size() != map_.inputs() ||
+    recent.arm = reader.read_all<float>(now_.map.inputs());
+    if (recent.learner >= book_->size() || recent.arm.size() != now_.map.inputs() ||
         !all_finite(recent.arm)) {
       reader.fail("a reward that came during a fit does not fit the learners");
     }
@@ -111,7 +117,8 @@ void Hierarchy::load_fit(StateReader& reader) {
     options.users = reader.read<std::uint64_t>();
     options.fading = reader.read<double>();
     options.number = reader.read<std::uint64_t>();
-    fit_ = std::make_shared<HierarchyFit>(book_, map_, now_.scales, now_.prior.noise, options);
+    fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, options,
+                                          training_);
     return;
   }
   next_ = Next{now_};
@@ -120,12 +127,16 @@ void Hierarchy::load_fit(StateReader& reader) {
   next_->learned = reader.read<std::uint64_t>();
   const auto learners = reader.read<std::uint64_t>();
   for (std::uint64_t i = 0; i < learners; ++i) {
-    NextLearner& learner = next_->learners[reader.read<std::uint32_t>()];
-    learner.history.load(reader, map_);
-    learner.own.load(reader, map_, learner.history.arm_count());
+    const auto index = reader.read<std::uint32_t>();
+    if (index >= book_->size()) {
+      reader.fail("the state after a fit belongs to no learner");
+    }
+    NextLearner& learner = next_->learners[index];
+    const FeatureMap& map = next_->shared.map;
+    learner.history.load(reader, map);
+    learner.own.load(reader, map, learner.history, book_->user(index));
   }
-  if (next_->learned > recent_.size() || next_->learners.size() != learners ||
-      (learners > 0 && next_->learners.rbegin()->first >= book_->size())) {
+  if (next_->learned > recent_.size() || next_->learners.size() != learners) {
     reader.fail("the state after a fit does not fit the learners");
   }
 }

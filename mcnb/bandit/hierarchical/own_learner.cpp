@@ -1,6 +1,7 @@
 #include "mcnb/bandit/hierarchical/own_learner.h"
 
 #include <cmath>
+#include <utility>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
 
@@ -84,14 +85,31 @@ void OwnLearner::project(const FeatureMap& map, const HierarchyPrior& prior,
   if (history.empty()) {
     return;
   }
-  history.expand(map, user, scratch.samples);
+  const auto samples =
+      samples_of(map, history, user, scratch.samples).leftCols(signed_size(history.arm_count()));
   unpack_dual(history.arm_count(), scratch.dual);
-  scratch.overlaps.noalias() =
-      scratch.samples.topRows(own_arms.rows()).transpose() * scratch.prior_arms;
+  scratch.overlaps.noalias() = samples.topRows(own_arms.rows()).transpose() * scratch.prior_arms;
   scratch.direction.noalias() = scratch.dual * scratch.overlaps;
-  out.residual.noalias() -= scratch.samples * scratch.direction;
+  out.residual.noalias() -= samples * scratch.direction;
   out.own_variance -= scratch.overlaps.cwiseProduct(scratch.direction).colwise().sum().transpose();
   out.own_mean.noalias() = scratch.direction.transpose() * means_of(history.rewards());
+}
+
+// The shared features of the history's arms, in the first columns of the result.
+const MatrixXd& OwnLearner::samples_of(const FeatureMap& map, const RewardHistory& history,
+                                       std::span<const float> user, MatrixXd& room) const {
+  if (map.body()) {
+    return samples_;
+  }
+  history.expand(map, user, room);
+  return room;
+}
+
+void OwnLearner::keep_sample(std::size_t index, const VectorXd& features) {
+  if (index >= static_cast<std::size_t>(samples_.cols())) {
+    samples_.conservativeResize(features.size(), signed_size(index + index / 4 + 1));
+  }
+  samples_.col(signed_size(index)) = features;
 }
 
 OwnLearner::Step OwnLearner::next_step(const ArmRewards& before, double reward, double memory) {
@@ -139,11 +157,33 @@ bool OwnLearner::add(const FeatureMap& map, const RewardHistory& history,
     push_tightly(dual_, -scratch.direction(other, 0) / scale);
   }
   push_tightly(dual_, 1.0 / scale);
+  if (map.body()) {
+    keep_sample(history.arm_count(), features);
+  }
   return history.arm_count() + 1 >= map.own_size();
+}
+
+VectorXd OwnLearner::mean(const FeatureMap& map, const HierarchyPrior& prior,
+                          const RewardHistory& history, std::span<const float> user,
+                          const VectorXd& shared) const {
+  if (primal_) {
+    return primal_->covariance * (primal_->weighted - primal_->information * shared);
+  }
+  if (history.empty()) {
+    return VectorXd::Zero(prior.own.rows());
+  }
+  MatrixXd room;
+  const auto samples =
+      samples_of(map, history, user, room).leftCols(signed_size(history.arm_count()));
+  MatrixXd dual;
+  unpack_dual(history.arm_count(), dual);
+  const VectorXd rest = means_of(history.rewards()) - samples.transpose() * shared;
+  return prior.own * (samples.topRows(prior.own.rows()) * (dual * rest));
 }
 
 void OwnLearner::drop() {
   dual_ = {};
+  samples_.resize(0, 0);
   primal_.reset();
 }
 
@@ -165,6 +205,9 @@ void OwnLearner::rebuild(const FeatureMap& map, const HierarchyPrior& prior,
         dual_.push_back(dual(row, column));
       }
     }
+    if (map.body()) {
+      samples_ = std::move(samples);
+    }
     return;
   }
   const Index own = signed_size(map.own_size());
@@ -183,7 +226,8 @@ void OwnLearner::rebuild(const FeatureMap& map, const HierarchyPrior& prior,
 }
 
 std::size_t OwnLearner::memory_bytes() const {
-  std::size_t bytes = dual_.capacity() * sizeof(double);
+  std::size_t bytes =
+      (dual_.capacity() + static_cast<std::size_t>(samples_.size())) * sizeof(double);
   if (primal_) {
     bytes +=
         sizeof *primal_ + sizeof(double) * static_cast<std::size_t>(primal_->covariance.size() +
@@ -204,8 +248,10 @@ void OwnLearner::save(StateWriter& writer) const {
   }
 }
 
-void OwnLearner::load(StateReader& reader, const FeatureMap& map, std::size_t arms) {
+void OwnLearner::load(StateReader& reader, const FeatureMap& map, const RewardHistory& history,
+                      std::span<const float> user) {
   drop();
+  const std::size_t arms = history.arm_count();
   if (reader.read<std::uint8_t>() != 0) {
     const Index own = signed_size(map.own_size());
     const Index shared = signed_size(map.shared_size());
@@ -219,6 +265,9 @@ void OwnLearner::load(StateReader& reader, const FeatureMap& map, std::size_t ar
   dual_ = reader.read_all<double>(arms * (arms + 1) / 2);
   if (dual_.size() != arms * (arms + 1) / 2 || (arms > 0 && arms >= map.own_size())) {
     reader.fail("a learner's parts do not fit together");
+  }
+  if (map.body() && arms > 0) {
+    history.expand(map, user, samples_);
   }
 }
 

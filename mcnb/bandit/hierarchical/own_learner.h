@@ -81,13 +81,19 @@ class OwnLearner {
   void rebuild(const FeatureMap& map, const HierarchyPrior& prior, const RewardHistory& history,
                std::span<const float> user);
 
+  // The expectation of the own coefficients, given the shared ones. Requires that the learner was
+  // rebuilt under this prior.
+  Eigen::VectorXd mean(const FeatureMap& map, const HierarchyPrior& prior,
+                       const RewardHistory& history, std::span<const float> user,
+                       const Eigen::VectorXd& shared) const;
+
   // Frees the matrices. The learner must be rebuilt before it is used again.
   void drop();
 
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
-  // `arms`: how many the learner's history has.
-  void load(StateReader& reader, const FeatureMap& map, std::size_t arms);
+  void load(StateReader& reader, const FeatureMap& map, const RewardHistory& history,
+            std::span<const float> user);
 
  private:
   struct Primal {
@@ -97,8 +103,14 @@ class OwnLearner {
   };
 
   void unpack_dual(std::size_t arms, Eigen::MatrixXd& out) const;
+  const Eigen::MatrixXd& samples_of(const FeatureMap& map, const RewardHistory& history,
+                                    std::span<const float> user, Eigen::MatrixXd& room) const;
+  void keep_sample(std::size_t index, const Eigen::VectorXd& features);
 
   std::vector<double> dual_;  // lower triangle, row by row; empty in primal form
+  // Dual, if features have a body: the shared features of the arms, which would cost much time to
+  // compute again for every prediction. A column each, and room for more.
+  Eigen::MatrixXd samples_;
   std::unique_ptr<Primal> primal_;
 };
 

@@ -67,7 +67,7 @@ TEST_F(DataSourceTest, WorldsOfOneRunShareOneCopy) {
   EXPECT_NE(pools[0], pools[1]);
 }
 
-TEST_F(DataSourceTest, AnotherRecipeIsOtherData) {
+TEST_F(DataSourceTest, AnotherPreparationIsOtherData) {
   DataSource source({.threads = 1});
   const auto text = source.recommendation(set, {});
   const auto notebook = source.recommendation(set, {.protocol = Protocol::kNotebook});

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "mcnb/experiment/plot/curve_plot.h"
-#include "mcnb/experiment/results/number_text.h"
 #include "mcnb/experiment/results/statistics.h"
+#include "mcnb/experiment/results/table_numbers.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::section_test {

@@ -31,7 +31,7 @@ TEST(Policies, AreParsedFromTheirText) {
   EXPECT_EQ(spec.options, (OptionValues{{"alpha", "0.25"}, {"users", "each"}}));
 }
 
-TEST(Policies, TextThatIsNoPolicyIsRefused) {
+TEST(Policies, MalformedTextIsRefused) {
   const auto refused = [](const std::string& text, const std::string& words) {
     expect_error(ErrorKind::kUsage, words, [&] { parse_policy(text); });
   };
@@ -53,7 +53,7 @@ TEST(Policies, TextThatIsNoPolicyIsRefused) {
   refused("neuucb-one:width=0", "policy neuucb-one: option width");
 }
 
-TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
+TEST(Policies, AnUnknownNameIsRefusedWithTheListOfNames) {
   std::string known;
   for (const PolicyHelp& help : policy_help()) {
     known += (known.empty() ? "expected one of " : ", ") + help.name;
@@ -66,7 +66,7 @@ TEST(Policies, AnUnknownOneIsRefusedWithThoseThereAre) {
                [&] { make_policy({.name = "clob"}, cases::setup_of({}, threads)); });
 }
 
-TEST(Policies, HelpTellsOfAllAndTheirOptions) {
+TEST(Policies, HelpListsEveryPolicyWithItsOptions) {
   std::vector<std::string> names;
   for (const PolicyHelp& help : policy_help()) {
     names.push_back(help.name);
@@ -148,7 +148,7 @@ TEST(Policies, LearnFromLateAndShuffledFeedback) {
   });
 }
 
-TEST(Policies, LookingChangesNoChoice) {
+TEST(Policies, AskingForScoresChangesNoChoice) {
   for_every_policy([](const std::string& text, const World& world) {
     ThreadPool threads(2);
     const auto plain = make(text, world, threads);
@@ -336,7 +336,7 @@ TEST(Policies, NameThePartsOfTheirScores) {
 }
 
 // Rewards here are below zero half of the time, so that estimates are too.
-TEST(Policies, AnEstimateBelowZeroCountsAsZeroWhereItIsAskedFor) {
+TEST(Policies, WithNonnegativeAnEstimateBelowZeroCountsAsZero) {
   std::size_t with_option = 0;
   for_every_policy([&](const std::string& text, const World& world) {
     if (!resolved_options(parse_policy(text)).contains("nonnegative")) {
@@ -363,7 +363,7 @@ TEST(Policies, AnEstimateBelowZeroCountsAsZeroWhereItIsAskedFor) {
     }
     EXPECT_GT(below, 10U);
   });
-  EXPECT_GT(with_option, 0U);
+  EXPECT_TRUE(with_option > 0 || cases::every_policy().size() == 1);
 }
 
 }  // namespace

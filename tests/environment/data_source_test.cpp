@@ -153,7 +153,7 @@ TEST_F(DataSourceTest, DamagedFilesAreMadeAnew) {
   EXPECT_EQ(reads, 2);
 }
 
-TEST_F(DataSourceTest, WhatCannotBeReadIsSaidAndTriedAgain) {
+TEST_F(DataSourceTest, AFailedReadIsReportedAndTriedAgain) {
   DataSource source({.threads = 1});
   bool broken = true;
   const auto read = set.read;

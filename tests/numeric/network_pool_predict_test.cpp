@@ -131,7 +131,7 @@ TEST(NetworkPoolPredict, GivesAListTheBitsOfTheWhole) {
   }
 }
 
-TEST(NetworkPoolPredict, DoesNotDependOnTheCompanyOfAnArm) {
+TEST(NetworkPoolPredict, OfAnArmDoNotDependOnTheOtherArms) {
   Rng rng(5, Stream::kTest);
   ThreadPool threads(1);
   for (const std::uint32_t depth : {2U, 3U}) {

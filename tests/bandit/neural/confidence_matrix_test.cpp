@@ -78,7 +78,7 @@ TEST(ConfidenceMatrix, GivesTheSquaresOfTheExplicitInverse) {
 }
 
 // If all gradients are equal, the bound equals the square.
-TEST(ConfidenceMatrix, KnowsWhatGradientsHaveInCommon) {
+TEST(ConfidenceMatrix, BoundsASquareExactlyIfAllGradientsAreEqual) {
   const NetworkShape shape{6, 5, 2, false};
   ThreadPool threads(1);
   Source source(shape, 6);

@@ -159,7 +159,7 @@ TEST(Section, AFailureIsThatOfItsOwnValueOfTheAxis) {
       << section.notes[1];
 }
 
-TEST(Section, WhatWasPublishedStandsBesideTheSameSettings) {
+TEST(Section, PublishedNumbersAppearBesideTheSameSettings) {
   const TemporaryFolder folder;
   Plan plan = small_plan({"mcnb", "linucb", "random"});
   plan.published = {{.label = "gain",
@@ -281,7 +281,7 @@ TEST(Section, RunningTimesAreTrueAndComparedWithThePapers) {
   EXPECT_NE(section.pictures[0].caption.find("the time of each run"), std::string::npos);
 }
 
-TEST(Section, PartsOfARoundStandBesideThePublishedOnes) {
+TEST(Section, PartTimesAppearBesideThePublishedOnes) {
   const TemporaryFolder folder;
   Plan plan = small_plan({"mcnb", "random"});
   plan.figure = Figure::kBreakdown;

@@ -49,7 +49,8 @@ class Club final : public Policy {
   }
 
   // The update with the reward r of the arm x of user u. Each user has a regression of its own,
-  // with weights w and T samples. Edges never come back.
+  // with weights w and T samples; F(T) = sqrt((1 + ln(1 + T)) / (1 + T)) says how far w may be off.
+  // Edges never come back.
   void learn(RoundId round, const Arm& arm, float reward) override {
     users_.check_feedback(round, arm, reward);
     // M += x x^T and b += r x, for u and for its component

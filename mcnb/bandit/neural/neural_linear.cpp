@@ -75,7 +75,7 @@ class NeuralLinear final : public Policy {
   }
 
   // The update with the reward r of the arm x of user u. Each user has a regression of its own,
-  // with weights w and T samples.
+  // with weights w and T samples; F is that of CLUB (club.cpp).
   void learn(RoundId round, const Arm& arm, float reward) override {
     check_feedback(round, arm, reward, user_count(), shape());
     // history += (x, r); M += h h^T and b += r h, for u and for its component

@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 # anonymous namespace.
 set(MCNB_APART
   bandit/linear/sclub_clusters bandit/mcnb/meta_learner numeric/ridge
-  data/formats/idx data/formats/notmnist data/formats/npy data/prepare/reduction
+  data/formats/idx data/formats/notmnist data/formats/npy data/prepare/reduced_ratings
   data/prepare/truncated_svd data/sets/mushroom data/sets/unpack serve/engine/housekeeping
   serve/engine/snapshot_schedule)
 

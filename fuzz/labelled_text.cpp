@@ -11,6 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_or_refuse([&] { return read_labelled_csv(input, {}, threads); });
   read_or_refuse([&] { return read_labelled_csv(input, {.separator = ' '}, threads); });
   read_or_refuse([&] { return read_labelled_csv(input, {.label_column = "kind"}, threads); });
-  read_or_refuse([&] { return read_own_samples(input, {.header = HeaderLine::kYes}, threads); });
+  read_or_refuse([&] { return read_samples_file(input, {.header = HeaderLine::kYes}, threads); });
   return 0;
 }

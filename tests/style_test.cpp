@@ -1,274 +1,24 @@
-// The style rules that a machine can check. The checkers are functions over text; the tests below
-// show each of them a bad example first, then walk the whole source tree.
+// The style rules of style_rules.h. The tests show each of them a bad example, and one walks the
+// whole source tree.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/style_rules.h"
+
+namespace mcnb::style_test {
 namespace {
 
+using namespace style;
 namespace fs = std::filesystem;
-
-struct Finding {
-  std::size_t line;  // counted from 1; 0 when the finding is about the whole file
-  std::string message;
-};
-using Findings = std::vector<Finding>;
-
-// A source file, by its path from the repository root.
-struct Source {
-  std::string path;
-  std::string text;
-};
-
-constexpr std::size_t kLongestLine = 100;
-constexpr std::size_t kLongestFile = 600;
-
-// The layers and what each may use besides itself: the graph of CMakeLists.txt, where what a used
-// layer uses is usable too. The folder bench/ counts as a layer.
-struct Layer {
-  std::string_view name;
-  std::vector<std::string_view> uses;
-};
-const std::vector<Layer> kLayers = {
-    {"base", {}},
-    {"storage", {"base"}},
-    {"numeric", {"base"}},
-    {"bandit", {"numeric"}},
-    {"data", {"numeric"}},
-    {"environment", {"bandit", "data"}},
-    {"experiment", {"environment", "storage"}},
-    {"theory", {"experiment"}},
-    {"serve", {"bandit", "storage"}},
-    {"bench", {"theory", "serve"}},
-    {"cli", {"bench"}},
-};
-constexpr std::array<std::string_view, 3> kLayersThatPrint = {"serve", "bench", "cli"};
-
-constexpr std::array<std::string_view, 5> kIncludeRoots = {"mcnb/", "bench/", "tests/", "fuzz/",
-                                                           "python/"};
-
-// Tokens are written with a bar inside, so that this file obeys its own rules; whole() removes it.
-std::vector<std::string> whole(std::vector<std::string> barred) {
-  for (std::string& token : barred) std::erase(token, '|');
-  return barred;
-}
-
-const std::vector<std::string> kForbiddenWords =
-    whole({"util|s", "TO|DO", "FIX|ME", "XX|X", "HA|CK"});
-const std::vector<std::string> kMachineFolders =
-    whole({"/ho|me", "/ro|ot", "/wo|rk", "/tm|p", "/mn|t", "/va|r", "/Use|rs"});
-const std::vector<std::string> kForbiddenRandomness = whole(
-    {"std::normal_|distribution", "std::shu|ffle", "std::random_|device", "ra|nd(", "sra|nd("});
-const std::vector<std::string> kForbiddenInLibraries =
-    whole({"std::co|ut", "std::ce|rr", "std::cl|og", "fmt::pr|int", "print|f(", "fprint|f(",
-           "pu|ts(", "fpu|ts(", "std::ex|it", "ex|it(", "get|env", "secure_get|env"});
-
-// The file that writes the message of a failed check, just before the abort.
-constexpr std::string_view kLastWords = "mcnb/base/check.cpp";
-
-template <typename Range>
-bool contains(const Range& range, std::string_view value) {
-  return std::find(std::begin(range), std::end(range), value) != std::end(range);
-}
-
-bool is_word_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-// True when the token stands in the line and is not part of a longer word. A folder name must also
-// begin a path: "docs/work" names no machine folder.
-bool has_token(std::string_view line, std::string_view token) {
-  const auto joins_before = [&](char c) {
-    return is_word_character(c) ||
-           (token.front() == '/' && std::string_view("./-})>").find(c) != std::string_view::npos);
-  };
-  for (std::size_t at = line.find(token); at != std::string_view::npos;
-       at = line.find(token, at + 1)) {
-    const std::size_t end = at + token.size();
-    const bool starts = at == 0 || !joins_before(line[at - 1]);
-    const bool ends =
-        end == line.size() || !is_word_character(token.back()) || !is_word_character(line[end]);
-    if (starts && ends) return true;
-  }
-  return false;
-}
-
-bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view ending) { return text.ends_with(ending); });
-}
-
-bool is_cpp(std::string_view path) { return ends_with_any(path, {".h", ".inc", ".cpp"}); }
-bool is_source(std::string_view path) { return is_cpp(path) || path.ends_with(".py"); }
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-// The layer a path belongs to ("mcnb/base/error.h": "base"); nothing for tests and the like.
-std::optional<std::string_view> layer_of(std::string_view path) {
-  if (path.starts_with("bench/")) return "bench";
-  if (!path.starts_with("mcnb/")) return std::nullopt;
-  path.remove_prefix(5);
-  return path.substr(0, path.find('/'));
-}
-
-const Layer* find_layer(std::string_view name) {
-  const auto found = std::find_if(kLayers.begin(), kLayers.end(),
-                                  [&](const Layer& layer) { return layer.name == name; });
-  return found == kLayers.end() ? nullptr : &*found;
-}
-
-// True when `layer` is `other` or uses it, directly or through layers between them.
-bool may_use(std::string_view layer, std::string_view other) {
-  if (layer == other) return true;
-  const Layer* const found = find_layer(layer);
-  return found != nullptr &&
-         std::any_of(found->uses.begin(), found->uses.end(),
-                     [&](std::string_view used) { return may_use(used, other); });
-}
-
-struct Include {
-  std::string_view path;
-  bool quoted;
-};
-
-std::optional<Include> include_in(std::string_view line) {
-  const auto skip_spaces = [&] {
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  };
-  skip_spaces();
-  if (!line.starts_with('#')) return std::nullopt;
-  line.remove_prefix(1);
-  skip_spaces();
-  if (!line.starts_with("include")) return std::nullopt;
-  line.remove_prefix(7);
-  skip_spaces();
-  if (!line.starts_with('"') && !line.starts_with('<')) return std::nullopt;
-  const bool quoted = line.front() == '"';
-  line.remove_prefix(1);
-  return Include{line.substr(0, line.find(quoted ? '"' : '>')), quoted};
-}
-
-void check_layout(std::string_view line, std::size_t number, Findings& findings) {
-  const auto continues_character = [](char c) { return (c & '\xC0') == '\x80'; };  // UTF-8
-  const auto length = line.size() - static_cast<std::size_t>(std::count_if(line.begin(), line.end(),
-                                                                           continues_character));
-  if (length > kLongestLine) {
-    findings.push_back({number, "the line has " + std::to_string(length) + " characters"});
-  }
-  if (line.find('\t') != std::string_view::npos) findings.push_back({number, "tab"});
-  if (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) {
-    findings.push_back({number, "white space at the end of the line"});
-  }
-}
-
-void check_tokens(std::string_view line, std::size_t number, const std::vector<std::string>& tokens,
-                  const std::string& reason, Findings& findings) {
-  for (const std::string& token : tokens) {
-    if (has_token(line, token)) findings.push_back({number, token + ": " + reason});
-  }
-}
-
-void check_include(std::string_view path, std::string_view line, std::size_t number,
-                   Findings& findings) {
-  const std::optional<Include> include = include_in(line);
-  if (!include) return;
-  const bool from_root =
-      std::any_of(kIncludeRoots.begin(), kIncludeRoots.end(),
-                  [&](std::string_view root) { return include->path.starts_with(root); });
-  if (include->quoted && (!from_root || include->path.find("../") != std::string_view::npos)) {
-    findings.push_back({number,
-                        "include our headers by their path from the repository root, "
-                        "and those of others with <>"});
-  }
-  const auto layer = layer_of(path);
-  const auto included = layer_of(include->path);
-  if (!layer) return;
-  if (included && !may_use(*layer, *included)) {
-    findings.push_back(
-        {number, "layer " + std::string(*layer) + " may not use layer " + std::string(*included)});
-  }
-  if (!included && from_root) {
-    findings.push_back({number, "layer " + std::string(*layer) + " may use layers only"});
-  }
-}
-
-void check_name(std::string_view path, Findings& findings) {
-  const std::string_view file = path.substr(path.rfind('/') + 1);
-  const std::string_view stem = file.substr(0, file.find('.'));
-  const auto plain = [](char c) {
-    return c == '_' || std::islower(static_cast<unsigned char>(c)) != 0 ||
-           std::isdigit(static_cast<unsigned char>(c)) != 0;
-  };
-  const bool python_name = path.ends_with(".py") && (stem == "__init__" || stem == "__main__");
-  if (!python_name &&
-      (stem.empty() || !std::all_of(stem.begin(), stem.end(), plain) || stem.front() == '_' ||
-       stem.back() == '_' || stem.find("__") != std::string_view::npos)) {
-    findings.push_back({0, "the file name is not snake_case"});
-  }
-  if (contains(kForbiddenWords, stem)) findings.push_back({0, "the file name says nothing"});
-  if (const auto layer = layer_of(path); layer && find_layer(*layer) == nullptr) {
-    findings.push_back({0, "no layer is named " + std::string(*layer)});
-  }
-}
-
-Findings check_source(const Source& source) {
-  const std::string_view path = source.path;
-  const std::vector<std::string_view> lines = lines_of(source.text);
-  const auto layer = layer_of(path);
-  Findings findings;
-
-  check_name(path, findings);
-  if (lines.size() > kLongestFile) {
-    findings.push_back({0, "the file has " + std::to_string(lines.size()) + " lines"});
-  }
-  if (path.ends_with(".h") && !contains(lines, "#pragma once")) {
-    findings.push_back({0, "no #pragma once"});
-  }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const std::string_view line = lines[i];
-    const std::size_t number = i + 1;
-    check_layout(line, number, findings);
-    check_tokens(line, number, kForbiddenWords, "a word to avoid", findings);
-    check_tokens(line, number, kMachineFolders, "a path of one machine", findings);
-    if (!is_cpp(path)) continue;
-    check_include(path, line, number, findings);
-    check_tokens(line, number, kForbiddenRandomness, "draw from mcnb::Rng instead", findings);
-    if (layer && !contains(kLayersThatPrint, *layer) && path != kLastWords) {
-      check_tokens(line, number, kForbiddenInLibraries,
-                   "a library does not print, exit or read the environment", findings);
-    }
-  }
-  return findings;
-}
-
-// "path:line: message" for each finding, one per line; empty if there are no findings.
-std::string report(const Source& source) {
-  std::string text;
-  for (const Finding& finding : check_source(source)) {
-    const std::string line = finding.line == 0 ? "" : ":" + std::to_string(finding.line);
-    text += source.path + line + ": " + finding.message + "\n";
-  }
-  return text;
-}
 
 std::vector<Source> sources_of_the_project() {
   std::vector<Source> sources;
@@ -394,7 +144,43 @@ TEST(Style, FilesAreShort) {
   std::string text;
   for (std::size_t i = 0; i < kLongestFile; ++i) text += "int a;\n";
   EXPECT_EQ(report({"bench/a.cpp", text}), "");
-  EXPECT_EQ(report({"bench/a.cpp", text + "int a;\n"}), "bench/a.cpp: the file has 601 lines\n");
+  EXPECT_EQ(report({"bench/a.cpp", text + "int a;\n"}), "bench/a.cpp: the file has 501 lines\n");
+}
+
+// A function of `head`, so many lines of `body`, and `foot`, behind another function.
+std::string function_of(const std::string& head, const std::string& body, std::size_t lines,
+                        const std::string& foot) {
+  std::string text = head + "\n";
+  for (std::size_t i = 0; i < lines; ++i) text += body + "\n";
+  return text + foot;
+}
+
+TEST(Style, FunctionsAreShort) {
+  const auto expect_length = [](const std::string& path, const std::string& head,
+                                const std::string& body, const std::string& foot) {
+    const std::string before = path.ends_with(".py") ? "def f():\n    pass\n" : "void f() {\n}\n";
+    const std::size_t ends =
+        std::count(head.begin(), head.end(), '\n') + std::count(foot.begin(), foot.end(), '\n');
+    const std::size_t room = kLongestFunction - 1 - static_cast<std::size_t>(ends);
+    EXPECT_EQ(report({path, before + function_of(head, body, room, foot)}), "") << head;
+    EXPECT_EQ(report({path, before + function_of(head, body, room + 1, foot)}),
+              path + ":3: the function has 61 lines\n")
+        << head;
+  };
+  expect_length("bench/a.cpp", "int g() {", "  h();", "}\n");
+  expect_length("bench/a.cpp", "int g(int a,\n      int b) {", "  h();", "}\n");
+  expect_length("bench/a.cpp", "int g() {\n  if (a) {", "    h();", "  }\n  h();\n}\n");
+  expect_length("bench/a.cpp", "int g() {\n  if (a) {\n  } else {\n\n#if 1", "    h();",
+                "#endif\n  }\n}\n");
+  expect_length("bench/a.cpp", "int g() {\n  h(R\"x(", "}", ")x\");\n}\n");
+  expect_length("bench/a.py", "def g():", "    h()", "");
+  expect_length("bench/a.py", "def g(\n    a,\n) -> int:", "    h()", "");
+  EXPECT_EQ(
+      report({"bench/a.cpp", "class A {\n" + function_of(" public:", "  int a();", 99, "};\n")}),
+      "");
+  EXPECT_EQ(
+      report({"bench/a.cpp", function_of("namespace a {", "int a();", 99, "}  // namespace a\n")}),
+      "");
 }
 
 TEST(Style, HeadersSayPragmaOnce) {
@@ -455,3 +241,4 @@ TEST(Style, LibrariesDoNotPrintOrExit) {
 }
 
 }  // namespace
+}  // namespace mcnb::style_test

@@ -22,19 +22,28 @@ def block_layer_rows(x, w1, z, first: int, last: int):
         torch.mv(w1[i], x[i], out=z[i])
 
 
-def block_predict_candidates(w1, w2, x, workers):
-    """w1 [n,m,B,d], arm i is x[i] in block i: f of all networks at all arms, [B, n]."""
-    n, m, blocks, d = w1.shape
-    threads = workers.threads
+class BlockPredictions:
+    """All formulations for f of all networks at all arms, [B, n].
 
-    def head(z, last):
-        return z.relu_().mul_(last).view(blocks, n, m).sum(2)
+    w1 [n,m,B,d]; arm i is x[i] in block i.
+    """
 
-    def batched(columns):
+    def __init__(self, w1, w2, x, workers):
+        self.w1, self.w2, self.x, self.workers = w1, w2, x, workers
+        self.n, self.m, self.blocks, self.d = w1.shape
+
+    def head(self, z, last):
+        """The second layer; changes z."""
+        return z.relu_().mul_(last).view(self.blocks, self.n, self.m).sum(2)
+
+    def batched(self, columns):
+        """One batched product."""
+        n, m, blocks, d, x = self.n, self.m, self.blocks, self.d, self.x
+
         def build():
-            last = w2.reshape(-1).clone()
+            last = self.w2.reshape(-1).clone()
             order = (2, 3, 0, 1) if columns else (2, 0, 1, 3)
-            weights = w1.permute(*order).contiguous()
+            weights = self.w1.permute(*order).contiguous()
             weights = weights.view(blocks, d, n * m) if columns else weights.view(blocks, -1, d)
 
             def operation():
@@ -42,69 +51,76 @@ def block_predict_candidates(w1, w2, x, workers):
                     z = torch.bmm(x.view(blocks, 1, d), weights)
                 else:
                     z = torch.bmm(weights, x.view(blocks, d, 1))
-                return head(z.view(blocks, n * m), last)
+                return self.head(z.view(blocks, n * m), last)
 
             return operation, operation
         return build
 
-    def einsum():
-        weights, last = w1.permute(2, 0, 1, 3).contiguous(), w2.clone()
+    def einsum(self):
+        """Two Einstein sums."""
+        weights, last = self.w1.permute(2, 0, 1, 3).contiguous(), self.w2.clone()
 
         def operation():
-            z = torch.einsum("bnmd,bd->bnm", weights, x).relu_()
+            z = torch.einsum("bnmd,bd->bnm", weights, self.x).relu_()
             return torch.einsum("bnm,nm->bn", z, last)
 
         return operation, operation
 
-    def split(columns, parts):
+    def split(self, columns, parts):
+        """A TorchScript loop over the blocks, shared out over threads."""
+        n, m, blocks, d = self.n, self.m, self.blocks, self.d
+
         def build():
-            last = w2.reshape(-1).clone()
+            last = self.w2.reshape(-1).clone()
             if columns:
-                weights = w1.permute(2, 3, 0, 1).reshape(blocks, d, n * m).contiguous()
+                weights = self.w1.permute(2, 3, 0, 1).reshape(blocks, d, n * m).contiguous()
                 z, layer = torch.empty(blocks, 1, n * m), block_layer
             else:
-                weights = w1.permute(2, 0, 1, 3).reshape(blocks, n * m, d).contiguous()
+                weights = self.w1.permute(2, 0, 1, 3).reshape(blocks, n * m, d).contiguous()
                 z, layer = torch.empty(blocks, n * m), block_layer_rows
-            shares = [(x, weights, z, *s) for s in common.spread(blocks, parts)]
+            shares = [(self.x, weights, z, *s) for s in common.spread(blocks, parts)]
 
             def operation():
-                workers.run(layer, shares)
-                return head(z.view(blocks, n * m), last)
+                self.workers.run(layer, shares)
+                return self.head(z.view(blocks, n * m), last)
 
             return operation, operation
         return build
 
-    found = [
-        Candidate("bmm [B d n*m]", batched(True), threads),
-        Candidate("bmm [B n*m d]", batched(False), threads),
-        Candidate("einsum", einsum, threads),
-    ]
-    for parts in sorted({1, threads}):
-        found.append(Candidate(f"blocks [B d n*m] script split {parts}", split(True, parts), 1))
-        found.append(Candidate(f"blocks [B n*m d] script split {parts}", split(False, parts), 1))
-    return found
+    def candidates(self):
+        """The formulations with their names and threads."""
+        threads = self.workers.threads
+        found = [
+            Candidate("bmm [B d n*m]", self.batched(True), threads),
+            Candidate("bmm [B n*m d]", self.batched(False), threads),
+            Candidate("einsum", self.einsum, threads),
+        ]
+        for parts in sorted({1, threads}):
+            found.append(Candidate(f"blocks [B d n*m] script split {parts}",
+                                   self.split(True, parts), 1))
+            found.append(Candidate(f"blocks [B n*m d] script split {parts}",
+                                   self.split(False, parts), 1))
+        return found
 
 
-def block_step_candidates(w1, w2, samples, workers):
-    """One step of all networks at a sample (block, x, r); only that block's weights move."""
-    n, m, blocks, d = w1.shape
-    threads = workers.threads
+class BlockSteps:
+    """All formulations for one step of all networks at a sample (block, x, r).
 
-    def turns(step):
-        state = [0]
+    Only that block's weights move. When timed, the samples take turns.
+    """
 
-        def operation():
-            sample = samples[state[0] % len(samples)]
-            state[0] += 1
-            step(*sample)
+    def __init__(self, w1, w2, samples, workers):
+        self.w1, self.w2, self.samples, self.workers = w1, w2, samples, workers
+        self.n, self.m, self.blocks, self.d = w1.shape
 
-        return operation
+    def built(self, columns, update):
+        """All networks as one batch; `update` changes the weights of the first layer."""
+        n, m, blocks, d = self.n, self.m, self.blocks, self.d
 
-    def built(columns, update):
         def build():
             order = (2, 3, 0, 1) if columns else (2, 0, 1, 3)
             shape = (blocks, d, n * m) if columns else (blocks, n * m, d)
-            weights, last = w1.permute(*order).reshape(*shape).contiguous(), w2.clone()
+            weights, last = self.w1.permute(*order).reshape(*shape).contiguous(), self.w2.clone()
 
             def step(block, x, r):
                 a = weights[block]
@@ -116,49 +132,53 @@ def block_step_candidates(w1, w2, samples, workers):
                 last.addcmul_(h, e)
 
             def result():
-                step(*samples[0])
-                a = weights[samples[0][0]]
+                step(*self.samples[0])
+                a = weights[self.samples[0][0]]
                 return torch.cat([(a.t() if columns else a).reshape(n, m * d), last], 1)
 
-            return turns(step), result
+            return common.in_turn(step, self.samples), result
         return build
 
-    def users(gemm, parts):
+    def users(self, gemm, parts):
         """One chunk per network, so that threads can share them."""
+        n, m, d = self.n, self.m, self.d
+
         def build():
-            weights = w1.permute(2, 0, 3, 1).contiguous()
-            last = w2.clone()
+            weights = self.w1.permute(2, 0, 3, 1).contiguous()
+            last = self.w2.clone()
             shares = common.spread(n, parts)
 
             def step(block, x, r):
-                workers.run(step_users_first,
-                            [(x, r, ETA, weights[block], last, m, gemm, *s) for s in shares])
+                self.workers.run(step_users_first,
+                                 [(x, r, ETA, weights[block], last, m, gemm, *s) for s in shares])
 
             def result():
-                step(*samples[0])
-                a = weights[samples[0][0]].transpose(1, 2)
+                step(*self.samples[0])
+                a = weights[self.samples[0][0]].transpose(1, 2)
                 return torch.cat([a.reshape(n, m * d), last], 1)
 
-            return turns(step), result
+            return common.in_turn(step, self.samples), result
         return build
 
-    found = [
-        Candidate("columns addcmul", built(
-            True, lambda a, g, x: a.addcmul_(x.view(d, 1), g)), threads),
-        Candidate("columns addr", built(True, lambda a, g, x: a.addr_(x, g)), threads),
-        Candidate("columns addmm", built(
-            True, lambda a, g, x: a.addmm_(x.view(d, 1), g.view(1, -1))), threads),
-        Candidate("rows addcmul", built(
-            False, lambda a, g, x: a.addcmul_(g.view(-1, 1), x)), threads),
-        Candidate("rows addr", built(False, lambda a, g, x: a.addr_(g, x)), threads),
-    ]
-    for parts in sorted({1, threads}):
-        found.append(Candidate(f"chunks 1 addcmul script split {parts}", users(False, parts), 1))
-        found.append(Candidate(f"chunks 1 addmm script split {parts}", users(True, parts), 1))
-    return found
-
-
-# ---- cases -----------------------------------------------------------------------------------
+    def candidates(self):
+        """The formulations with their names and threads."""
+        d, threads = self.d, self.workers.threads
+        found = [
+            Candidate("columns addcmul", self.built(
+                True, lambda a, g, x: a.addcmul_(x.view(d, 1), g)), threads),
+            Candidate("columns addr", self.built(True, lambda a, g, x: a.addr_(x, g)), threads),
+            Candidate("columns addmm", self.built(
+                True, lambda a, g, x: a.addmm_(x.view(d, 1), g.view(1, -1))), threads),
+            Candidate("rows addcmul", self.built(
+                False, lambda a, g, x: a.addcmul_(g.view(-1, 1), x)), threads),
+            Candidate("rows addr", self.built(False, lambda a, g, x: a.addr_(g, x)), threads),
+        ]
+        for parts in sorted({1, threads}):
+            found.append(Candidate(f"chunks 1 addcmul script split {parts}",
+                                   self.users(False, parts), 1))
+            found.append(Candidate(f"chunks 1 addmm script split {parts}",
+                                   self.users(True, parts), 1))
+        return found
 
 
 def block_cases(options, workers, report):
@@ -177,11 +197,13 @@ def block_cases(options, workers, report):
         full[i, i] = x[i]
     z = full.view(blocks, blocks * d) @ w1.reshape(n * m, blocks * d).t()
     reference = (z.relu().view(blocks, n, m) * w2).sum(2)
-    report.time("predict-block", n, d, block_predict_candidates(w1, w2, x, workers), reference)
+    report.time("predict-block", n, d, BlockPredictions(w1, w2, x, workers).candidates(),
+                reference)
 
     z = (full[0].view(-1) @ w1.reshape(n * m, blocks * d).t()).view(n, m)
     e = (z.relu() * w2).sum(1, keepdim=True) - samples[0][2]
     g = e * w2 * (z > 0)
     moved = w1[:, :, 0] - ETA * g.unsqueeze(2) * x[0]
     reference = torch.cat([moved.reshape(n, m * d), w2 - ETA * e * z.relu()], 1)
-    report.time("step-block", n, d, block_step_candidates(w1, w2, samples, workers), reference)
+    report.time("step-block", n, d, BlockSteps(w1, w2, samples, workers).candidates(),
+                reference)

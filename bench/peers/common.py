@@ -142,6 +142,18 @@ def fastest(function, seconds, least=3):
     return best
 
 
+def in_turn(step, samples):
+    """A function that calls step(*sample) with the next sample, so that errors do not die out."""
+    calls = [0]
+
+    def operation():
+        sample = samples[calls[0] % len(samples)]
+        calls[0] += 1
+        step(*sample)
+
+    return operation
+
+
 class Candidate:
     """One way to do an operation.
 

@@ -63,69 +63,87 @@ def chunk_sizes(n, arms, width, features):
     return [c for c in sorted(sizes) if c <= n] or [n]
 
 
-def predict_candidates(w1, w2, x, workers):
+class Predictions:
     """All formulations for f of n networks at K arms; results as [n, K]."""
-    n, m, d = w1.shape
-    arms = x.shape[0]
-    threads = workers.threads
-    xt = x.t().contiguous()
 
-    def rows(reduce):
+    def __init__(self, w1, w2, x, workers):
+        self.w1, self.w2, self.x, self.workers = w1, w2, x, workers
+        self.n, self.m, self.d = w1.shape
+        self.arms = x.shape[0]
+        self.xt = x.t().contiguous()
+
+    def rows(self, reduce):
+        """One product, weights [n*m, d]; `reduce` is the second layer."""
+        n, m, d, arms = self.n, self.m, self.d, self.arms
+
         def build():
-            weights, last = w1.reshape(n * m, d), w2.clone()
+            weights, last = self.w1.reshape(n * m, d), self.w2.clone()
             z = torch.empty(n * m, arms)
 
             def operation():
-                torch.mm(weights, xt, out=z)
+                torch.mm(weights, self.xt, out=z)
                 z.relu_()
                 return reduce(z.view(n, m, arms), last)
 
             return operation, operation
         return build
 
-    def columns(reduce):
+    def columns(self, reduce):
+        """One product, weights [d, n*m]; `reduce` is the second layer."""
+        n, m, d = self.n, self.m, self.d
+
         def build():
-            weights, last = w1.reshape(n * m, d).t().contiguous(), w2.reshape(-1).clone()
-            z = torch.empty(arms, n * m)
+            weights = self.w1.reshape(n * m, d).t().contiguous()
+            last = self.w2.reshape(-1).clone()
+            z = torch.empty(self.arms, n * m)
 
             def operation():
-                torch.mm(x, weights, out=z)
+                torch.mm(self.x, weights, out=z)
                 z.relu_()
                 return reduce(z, last)
 
             return operation, lambda: operation().t()
         return build
 
-    def batched_rows():
-        weights, last = w1.clone(), w2.view(n, 1, m).clone()
-        arms_t = xt.expand(n, d, arms)
+    def batched_rows(self):
+        """Batched products, weights [n, m, d]."""
+        n, m, arms = self.n, self.m, self.arms
+        weights, last = self.w1.clone(), self.w2.view(n, 1, m).clone()
+        arms_t = self.xt.expand(n, self.d, arms)
 
         def operation():
             return torch.bmm(last, torch.bmm(weights, arms_t).relu_()).view(n, arms)
 
         return operation, operation
 
-    def batched_columns():
-        weights, last = w1.transpose(1, 2).contiguous(), w2.view(n, m, 1).clone()
-        expanded = x.expand(n, arms, d)
+    def batched_columns(self):
+        """Batched products, weights [n, d, m]."""
+        n, m, arms = self.n, self.m, self.arms
+        weights = self.w1.transpose(1, 2).contiguous()
+        last = self.w2.view(n, m, 1).clone()
+        expanded = self.x.expand(n, arms, self.d)
 
         def operation():
             return torch.bmm(torch.bmm(expanded, weights).relu_(), last).view(n, arms)
 
         return operation, operation
 
-    def einsum():
-        weights, last = w1.clone(), w2.clone()
+    def einsum(self):
+        """Two Einstein sums."""
+        weights, last = self.w1.clone(), self.w2.clone()
 
         def operation():
-            z = torch.einsum("nmd,kd->nmk", weights, x).relu_()
+            z = torch.einsum("nmd,kd->nmk", weights, self.x).relu_()
             return torch.einsum("nmk,nm->nk", z, last)
 
         return operation, operation
 
-    def chunks(size, units_first, split, script):
+    def chunks(self, size, units_first, split, script):
+        """`size` users at a time, in a loop of Python or of TorchScript."""
+        n, m, x, arms = self.n, self.m, self.x, self.arms
+
         def build():
-            a, b = chunked(w1, w2, size, units_first)
+            a, b = chunked(self.w1, self.w2, size, units_first)
             count = a.shape[0]
             out = torch.empty(count, arms, size)
             compiled = predict_units_first if units_first else predict_users_first
@@ -142,7 +160,7 @@ def predict_candidates(w1, w2, x, workers):
                     torch.sum(zv, dim, out=target)
 
             def compiled_loop():
-                workers.run(compiled, shares)
+                self.workers.run(compiled, shares)
 
             operation = compiled_loop if script else loop
 
@@ -154,36 +172,45 @@ def predict_candidates(w1, w2, x, workers):
             return operation, result
         return build
 
-    def weighted_sum(z, last):
+    def weighted_sum(self, z, last):
+        """The second layer of `rows`."""
         return z.mul_(last.unsqueeze(2)).sum(1)
 
-    def product(z, last):
-        return torch.bmm(last.view(n, 1, m), z).view(n, arms)
+    def product(self, z, last):
+        """The second layer of `rows`, as a batched product."""
+        return torch.bmm(last.view(self.n, 1, self.m), z).view(self.n, self.arms)
 
-    def column_sum(z, last):
-        return z.mul_(last).view(arms, n, m).sum(2)
+    def column_sum(self, z, last):
+        """The second layer of `columns`."""
+        return z.mul_(last).view(self.arms, self.n, self.m).sum(2)
 
-    def column_einsum(z, last):
-        return torch.einsum("knm,nm->kn", z.view(arms, n, m), last.view(n, m))
+    def column_einsum(self, z, last):
+        """The second layer of `columns`, as an Einstein sum."""
+        return torch.einsum("knm,nm->kn", z.view(self.arms, self.n, self.m),
+                            last.view(self.n, self.m))
 
-    found = [
-        Candidate("rows gemm mul sum", rows(weighted_sum), threads),
-        Candidate("rows gemm bmm", rows(product), threads),
-        Candidate("columns gemm mul sum", columns(column_sum), threads),
-        Candidate("columns gemm mul sum (BLAS 1 thread)", columns(column_sum), threads, 1),
-        Candidate("columns gemm einsum", columns(column_einsum), threads),
-        Candidate("bmm [n m d]", batched_rows, threads),
-        Candidate("bmm [n d m]", batched_columns, threads),
-        Candidate("einsum", einsum, threads),
-    ]
-    for size in chunk_sizes(n, arms, m, d):
-        found.append(Candidate(f"chunks {size}", chunks(size, False, 1, False), threads))
-        for units in (False, True):
-            order = " units-first" if units else ""
-            for split in sorted({1, threads}):
-                found.append(Candidate(f"chunks {size}{order} script split {split}",
-                                       chunks(size, units, split, True), 1))
-    return found
+    def candidates(self):
+        """The formulations with their names and threads."""
+        threads = self.workers.threads
+        columns = self.columns(self.column_sum)
+        found = [
+            Candidate("rows gemm mul sum", self.rows(self.weighted_sum), threads),
+            Candidate("rows gemm bmm", self.rows(self.product), threads),
+            Candidate("columns gemm mul sum", columns, threads),
+            Candidate("columns gemm mul sum (BLAS 1 thread)", columns, threads, 1),
+            Candidate("columns gemm einsum", self.columns(self.column_einsum), threads),
+            Candidate("bmm [n m d]", self.batched_rows, threads),
+            Candidate("bmm [n d m]", self.batched_columns, threads),
+            Candidate("einsum", self.einsum, threads),
+        ]
+        for size in chunk_sizes(self.n, self.arms, self.m, self.d):
+            found.append(Candidate(f"chunks {size}", self.chunks(size, False, 1, False), threads))
+            for units in (False, True):
+                order = " units-first" if units else ""
+                for split in sorted({1, threads}):
+                    found.append(Candidate(f"chunks {size}{order} script split {split}",
+                                           self.chunks(size, units, split, True), 1))
+        return found
 
 
 # ---- one gradient step of all networks at one sample -----------------------------------------
@@ -210,30 +237,26 @@ def step_units_first(x, r: float, eta: float, w1, w2, width: int, gemm: bool,
         b.view(width, -1).addcmul_(h.view(width, -1), e)
 
 
-def step_candidates(w1, w2, samples, workers):
+class Steps:
     """All formulations for one step at the first sample; results as [n, m*d + m].
 
-    When timed, the samples take turns, so that the errors do not die out.
+    When timed, the samples take turns.
     """
-    n, m, d = w1.shape
-    threads = workers.threads
 
-    def turns(step):
-        state = [0]
+    def __init__(self, w1, w2, samples, workers):
+        self.w1, self.w2, self.samples, self.workers = w1, w2, samples, workers
+        self.n, self.m, self.d = w1.shape
 
-        def operation():
-            x, r = samples[state[0] % len(samples)]
-            state[0] += 1
-            step(x, r)
+    def flat(self, a, b):
+        """All parameters, network by network."""
+        return torch.cat([a.reshape(self.n, self.m * self.d), b.reshape(self.n, self.m)], 1)
 
-        return operation
+    def rows(self, update):
+        """Weights [n, m, d]; `update` changes those of the first layer."""
+        n, m, d = self.n, self.m, self.d
 
-    def flat(a, b):
-        return torch.cat([a.reshape(n, m * d), b.reshape(n, m)], 1)
-
-    def rows(update):
         def build():
-            a, b = w1.clone(), w2.clone()
+            a, b = self.w1.clone(), self.w2.clone()
 
             def step(x, r):
                 z = torch.mv(a.view(n * m, d), x).view(n, m)
@@ -245,15 +268,18 @@ def step_candidates(w1, w2, samples, workers):
                 b.addcmul_(h, e)
 
             def result():
-                step(*samples[0])
-                return flat(a, b)
+                step(*self.samples[0])
+                return self.flat(a, b)
 
-            return turns(step), result
+            return common.in_turn(step, self.samples), result
         return build
 
-    def columns(update):
+    def columns(self, update):
+        """Weights [d, n*m]; `update` changes those of the first layer."""
+        n, m, d = self.n, self.m, self.d
+
         def build():
-            a, b = w1.reshape(n * m, d).t().contiguous(), w2.clone()
+            a, b = self.w1.reshape(n * m, d).t().contiguous(), self.w2.clone()
 
             def step(x, r):
                 z = torch.mm(x.view(1, d), a).view(n, m)
@@ -265,38 +291,42 @@ def step_candidates(w1, w2, samples, workers):
                 b.addcmul_(h, e)
 
             def result():
-                step(*samples[0])
-                return flat(a.t(), b)
+                step(*self.samples[0])
+                return self.flat(a.t(), b)
 
-            return turns(step), result
+            return common.in_turn(step, self.samples), result
         return build
 
-    def chunks(size, units_first, gemm, split):
+    def chunks(self, size, units_first, gemm, split):
+        """`size` users at a time, in a loop of TorchScript."""
+        n, m, d = self.n, self.m, self.d
+
         def build():
-            a, b = chunked(w1, w2, size, units_first)
+            a, b = chunked(self.w1, self.w2, size, units_first)
             shares = common.spread(a.shape[0], split)
             compiled = step_units_first if units_first else step_users_first
 
             def step(x, r):
-                workers.run(compiled, [(x, r, ETA, a, b, m, gemm, *s) for s in shares])
+                self.workers.run(compiled, [(x, r, ETA, a, b, m, gemm, *s) for s in shares])
 
             def result():
-                step(*samples[0])
+                step(*self.samples[0])
                 if units_first:
                     u = a.view(-1, d, m, size).permute(0, 3, 2, 1)
                     v = b.view(-1, m, size).transpose(1, 2)
                 else:
                     u = a.view(-1, d, size, m).permute(0, 2, 3, 1)
                     v = b.view(-1, size, m)
-                return flat(u.reshape(-1, m, d)[:n], v.reshape(-1, m)[:n])
+                return self.flat(u.reshape(-1, m, d)[:n], v.reshape(-1, m)[:n])
 
-            return turns(step), result
+            return common.in_turn(step, self.samples), result
         return build
 
-    def autograd():
+    def autograd(self):
+        """torch.autograd, as the reference."""
         with torch.inference_mode(False), torch.enable_grad():
-            a = torch.tensor(w1.numpy(), requires_grad=True)
-            b = torch.tensor(w2.numpy(), requires_grad=True)
+            a = torch.tensor(self.w1.numpy(), requires_grad=True)
+            b = torch.tensor(self.w2.numpy(), requires_grad=True)
 
         def step(x, r):
             with torch.inference_mode(False), torch.enable_grad():
@@ -308,45 +338,45 @@ def step_candidates(w1, w2, samples, workers):
                     b.sub_(grads[1], alpha=ETA)
 
         def result():
-            step(*samples[0])
-            return flat(a.detach(), b.detach())
+            step(*self.samples[0])
+            return self.flat(a.detach(), b.detach())
 
-        return turns(step), result
+        return common.in_turn(step, self.samples), result
 
-    def outer_rows(a, g, x):
-        a.addcmul_(g.unsqueeze(2), x)
+    def row_updates(self):
+        """Ways to move the first layer of `rows`, by name."""
+        n, m, d = self.n, self.m, self.d
+        return {
+            "addcmul": lambda a, g, x: a.addcmul_(g.unsqueeze(2), x),
+            "addr": lambda a, g, x: a.view(n * m, d).addr_(g.view(-1), x),
+            "baddbmm": lambda a, g, x: a.baddbmm_(g.unsqueeze(2), x.expand(n, 1, d)),
+        }
 
-    def addr_rows(a, g, x):
-        a.view(n * m, d).addr_(g.view(-1), x)
+    def column_updates(self):
+        """Ways to move the first layer of `columns`, by name."""
+        d = self.d
+        return {
+            "addcmul": lambda a, g, x: a.addcmul_(x.view(d, 1), g),
+            "addr": lambda a, g, x: a.addr_(x, g),
+            "addmm": lambda a, g, x: a.addmm_(x.view(d, 1), g.view(1, -1)),
+        }
 
-    def batched_rows(a, g, x):
-        a.baddbmm_(g.unsqueeze(2), x.expand(n, 1, d))
-
-    def outer_columns(a, g, x):
-        a.addcmul_(x.view(d, 1), g)
-
-    def addr_columns(a, g, x):
-        a.addr_(x, g)
-
-    def gemm_columns(a, g, x):
-        a.addmm_(x.view(d, 1), g.view(1, -1))
-
-    found = [
-        Candidate("rows addcmul", rows(outer_rows), threads),
-        Candidate("rows addr", rows(addr_rows), threads),
-        Candidate("rows baddbmm", rows(batched_rows), threads),
-        Candidate("columns addcmul", columns(outer_columns), threads),
-        Candidate("columns addr", columns(addr_columns), threads),
-        Candidate("columns addmm", columns(gemm_columns), threads),
-        Candidate("autograd rows", autograd, threads),
-    ]
-    for size in chunk_sizes(n, 10, m, d):
-        for units, gemm in ((False, False), (False, True), (True, False), (True, True)):
-            order = (" units-first" if units else "") + (" addmm" if gemm else " addcmul")
-            for split in sorted({1, threads}):
-                found.append(Candidate(f"chunks {size}{order} script split {split}",
-                                       chunks(size, units, gemm, split), 1))
-    return found
+    def candidates(self):
+        """The formulations with their names and threads."""
+        threads = self.workers.threads
+        found = []
+        for name, update in self.row_updates().items():
+            found.append(Candidate(f"rows {name}", self.rows(update), threads))
+        for name, update in self.column_updates().items():
+            found.append(Candidate(f"columns {name}", self.columns(update), threads))
+        found.append(Candidate("autograd rows", self.autograd, threads))
+        for size in chunk_sizes(self.n, 10, self.m, self.d):
+            for units, gemm in ((False, False), (False, True), (True, False), (True, True)):
+                order = (" units-first" if units else "") + (" addmm" if gemm else " addcmul")
+                for split in sorted({1, threads}):
+                    found.append(Candidate(f"chunks {size}{order} script split {split}",
+                                           self.chunks(size, units, gemm, split), 1))
+        return found
 
 
 SCREENED = 20000  # above so many users only what was fastest below is timed
@@ -390,9 +420,9 @@ def dense_cases(options, workers, report):
             x = unit(arms, features)
             samples = [(point, float(i % 2)) for i, point in enumerate(unit(4, features))]
             reference = torch.stack([(torch.relu(w1 @ p) * w2).sum(1) for p in x], 1)
-            report.time("predict", n, features, predict_candidates(w1, w2, x, workers),
+            report.time("predict", n, features, Predictions(w1, w2, x, workers).candidates(),
                         reference)
-            candidates = step_candidates(w1, w2, samples, workers)
+            candidates = Steps(w1, w2, samples, workers).candidates()
             plain = [c for c in candidates if c.name == "autograd rows"][0]
             common.set_threads(options.threads)
             reference = plain.build()[1]()

@@ -203,10 +203,10 @@ class Bandit:
                                             ETA_META, *s)
                                            for s in self.arm_shares(len(events))])
             return z, v
-        distinct, place = torch.unique(events, return_inverse=True)
+        distinct, slot = torch.unique(events, return_inverse=True)
         count = len(distinct)
         arm = torch.repeat_interleave(torch.arange(self.arms), starts[1:] - starts[:-1])
-        counts = torch.bincount(arm * count + place, minlength=self.arms * count)
+        counts = torch.bincount(arm * count + slot, minlength=self.arms * count)
         return adapt_distinct(x, self.meta1, self.meta2, self.event_x.index_select(0, distinct),
                               self.event_r.index_select(0, distinct),
                               counts.view(self.arms, count).float(), ETA_META)

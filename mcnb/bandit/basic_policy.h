@@ -8,7 +8,8 @@
 namespace mcnb {
 
 // The base of policies that need no more than the number of their users. A new policy derives from
-// it and writes five functions: scores, learn, memory_bytes, save and load.
+// it and writes five functions: scores, learn, memory_bytes, save and load. Policies that keep a
+// table of their users, such as Club with its graph, derive from Policy: the table has the number.
 class BasicPolicy : public Policy {
  public:
   explicit BasicPolicy(const PolicySetup& setup)

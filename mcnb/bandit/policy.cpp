@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/base/check.h"
 
 namespace mcnb {
@@ -56,7 +57,7 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
                                                index(round.id), kMostArms, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const auto where = [&] { return fmt::format("round {}, arm {}", index(round.id), i); };
+    const auto where = [&] { return arm_name(round.id, i); };
     const Arm& arm = round.arms[i];
     if (index(arm.index) != i) {
       throw Error(ErrorKind::kInput,
@@ -69,9 +70,7 @@ void check_round(const Round& round, std::size_t users, const NetworkShape& shap
 
 void check_feedback(RoundId round, const Arm& arm, float reward, std::size_t users,
                     const NetworkShape& shape) {
-  const auto where = [&] {
-    return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-  };
+  const auto where = [&] { return feedback_name(round, arm); };
   check_arm_at(where, arm, reward, users, shape);
 }
 
@@ -81,7 +80,7 @@ void check_arm(const Arm& arm, std::size_t users, const NetworkShape& shape) {
 }
 
 void check_start(UserId user, const Sample& sample, std::size_t users, const NetworkShape& shape) {
-  const auto where = [&] { return fmt::format("start of user {}", index(user)); };
+  const auto where = [&] { return start_name(user); };
   check_user(where, user, users);
   check_sample_at(where, sample, shape);
 }

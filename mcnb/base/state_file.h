@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -42,9 +44,21 @@ struct StoredInOrder {
                   "a stored struct consists of plain values");
     static_assert((sizeof(std::declval<Struct>().*members) + ...) == sizeof(Struct),
                   "a stored struct has no padding and lists all of its members");
-    constexpr Struct value{};
-    const void* const addresses[] = {&(value.*members)...};
-    return std::is_sorted(std::begin(addresses), std::end(addresses), std::less<>());
+    const std::size_t positions[] = {position_of<Struct>(members)...};
+    return std::is_sorted(std::begin(positions), std::end(positions));
+  }
+
+ private:
+  // A byte of the struct that belongs to the member: the first that differs if the member is 1. (A
+  // constant expression may not compare addresses of members of different types; Clang refuses it.)
+  template <class Struct, class Member>
+  static consteval std::size_t position_of(Member Struct::*member) {
+    Struct value{};
+    value.*member = Member{};
+    const auto zero = std::bit_cast<std::array<unsigned char, sizeof(Struct)>>(value);
+    value.*member = static_cast<Member>(1);
+    const auto one = std::bit_cast<std::array<unsigned char, sizeof(Struct)>>(value);
+    return static_cast<std::size_t>(std::ranges::mismatch(zero, one).in1 - zero.begin());
   }
 };
 

@@ -9,7 +9,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/text_table.h"
 #include "mcnb/cli/commands.h"
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 #include "mcnb/data/sets/catalogue.h"
 #include "mcnb/data/sets/download.h"
 #include "mcnb/environment/data_source.h"

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 
 namespace mcnb {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 #include "mcnb/numeric/kernels.h"
 
 namespace mcnb {

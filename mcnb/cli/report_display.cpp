@@ -3,28 +3,9 @@
 #include <fmt/core.h>
 
 #include "mcnb/cli/commands.h"
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 namespace mcnb {
-
-void print_section(const Section& section, const std::filesystem::path& folder) {
-  if (!section.title.empty()) {
-    fmt::print("\n{}\n\n", section.title);
-  }
-  for (const NamedTable& table : section.tables) {
-    fmt::print("{}{}{}\n", table.caption, table.caption.empty() ? "" : "\n",
-               table.for_people.aligned());
-  }
-  for (const std::string& note : section.notes) {
-    fmt::print("note: {}\n", note);
-  }
-  for (const NamedPicture& picture : section.pictures) {
-    fmt::print("picture  {}.png, .svg\n", (folder / picture.name).string());
-  }
-  for (const std::string& file : section.files) {
-    fmt::print("numbers  {}\n", (folder / file).string());
-  }
-}
 
 void end_interrupted(std::size_t finished, std::size_t total,
                      const std::filesystem::path& results) {
@@ -51,16 +32,35 @@ void ReportDisplay::runs_end() noexcept {
   handler_.reset();
 }
 
-void ReportDisplay::runs_finished(const Plan& plan, const ExperimentProgress& progress,
-                                  double seconds) {
+void ReportDisplay::note_runs(const ExperimentProgress& progress) {
   finished_ = progress.cells_done;
   total_ = progress.cells_total;
+}
+
+void ReportDisplay::runs_finished(const Plan& plan, const ExperimentProgress& progress,
+                                  double seconds) {
+  note_runs(progress);
   fmt::print(stderr, "{}: {} runs, {} of them kept from before; one by one they took {}\n",
              plan.name, finished_, progress.cells_kept.load(), duration_text(seconds));
 }
 
 void ReportDisplay::section_made(const Section& section, const std::filesystem::path& folder) {
-  print_section(section, folder);
+  if (!section.title.empty()) {
+    fmt::print("\n{}\n\n", section.title);
+  }
+  for (const NamedTable& table : section.tables) {
+    fmt::print("{}{}{}\n", table.caption, table.caption.empty() ? "" : "\n",
+               table.for_people.aligned());
+  }
+  for (const std::string& note : section.notes) {
+    fmt::print("note: {}\n", note);
+  }
+  for (const NamedPicture& picture : section.pictures) {
+    fmt::print("picture  {}.png, .svg\n", (folder / picture.name).string());
+  }
+  for (const std::string& file : section.files) {
+    fmt::print("numbers  {}\n", (folder / file).string());
+  }
 }
 
 void ReportDisplay::not_on_page(const std::string& what_and_why) {

@@ -8,9 +8,6 @@
 
 namespace mcnb {
 
-// Prints the tables, notes and file names of a section.
-void print_section(const Section& section, const std::filesystem::path& folder);
-
 // Says on standard error that runs were interrupted, and ends the program with kInterrupted.
 [[noreturn]] void end_interrupted(std::size_t finished, std::size_t total,
                                   const std::filesystem::path& results);
@@ -23,12 +20,16 @@ class ReportDisplay : public ReportObserver {
   void runs_begin(RunControl& control, const ExperimentProgress& progress) override;
   void runs_end() noexcept override;
   void runs_finished(const Plan& plan, const ExperimentProgress& progress, double seconds) override;
+  // Prints the tables, notes and file names of the section.
   void section_made(const Section& section, const std::filesystem::path& folder) override;
   void not_on_page(const std::string& what_and_why) override;
 
   // Of the runs of the last plan.
   std::size_t finished() const { return finished_; }
   std::size_t total() const { return total_; }
+
+ protected:
+  void note_runs(const ExperimentProgress& progress);
 
  private:
   std::unique_ptr<InterruptHandler> handler_;

@@ -7,13 +7,13 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 #include "mcnb/cli/plan_flags.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/report_display.h"
 #include "mcnb/experiment/report/report.h"
-#include "mcnb/experiment/results/number_text.h"
 #include "mcnb/experiment/results/results_csv.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 namespace mcnb {
 namespace {

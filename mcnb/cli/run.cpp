@@ -6,10 +6,10 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/report_display.h"
-#include "mcnb/experiment/report/section.h"
+#include "mcnb/experiment/report/plan_report.h"
 #include "mcnb/experiment/run/experiment.h"
 #include "mcnb/experiment/run/experiment_policies.h"
 
@@ -57,39 +57,38 @@ Plan plan_of(const Experiment& experiment) {
   return plan;
 }
 
-PlanResults run_with_progress(const Plan& plan, const Experiment& experiment,
-                              const CellStore& store, bool fresh) {
-  RunControl control;
-  ExperimentProgress progress;
-  PlanResults results;
-  {
-    const InterruptHandler handler(control);
-    const ProgressDisplay display(control, progress);
-    results =
-        run_plan(plan, {{plan.environments.front(), "", experiment}}, store,
-                 {.cells = {.threads = plan.options.threads, .fresh = fresh}}, control, progress);
+// Shows how the runs of `mcnb run` proceed.
+class RunDisplay final : public ReportDisplay {
+ public:
+  void runs_finished(const Plan&, const ExperimentProgress& progress, double) override {
+    note_runs(progress);
+    if (progress.cells_kept > 0) {
+      fmt::print(stderr, "{} of {} runs kept from before (--fresh runs them again)\n",
+                 progress.cells_kept.load(), progress.cells_total.load());
+    }
   }
-  if (progress.cells_kept > 0) {
-    fmt::print(stderr, "{} of {} runs kept from before (--fresh runs them again)\n",
-               progress.cells_kept.load(), progress.cells_total.load());
-  }
-  if (control.stop) {
-    end_interrupted(progress.cells_done, progress.cells_total, store.path());
-  }
-  return results;
-}
+};
 
 void run(const RunFlags& flags) {
   const Experiment experiment = read_experiment(flags);
   const Plan plan = plan_of(experiment);
   const std::filesystem::path folder = flags.output;
   const CellStore store(folder / kResultsFile, this_program(), this_machine());
-  const PlanResults results = run_with_progress(plan, experiment, store, flags.fresh);
-  if (!results.failures.empty()) {
-    const FailedCell& first = results.failures.front();
+  RunDisplay display;
+  const PlanReport report =
+      report_plan(plan, {{plan.environments.front(), "", experiment}}, store,
+                  {.run = {.cells = {.threads = plan.options.threads, .fresh = flags.fresh}},
+                   .folder = folder,
+                   .whole_only = true},
+                  display);
+  if (report.interrupted) {
+    end_interrupted(display.finished(), display.total(), store.path());
+  }
+  if (!report.results.failures.empty()) {
+    const FailedCell& first = report.results.failures.front();
     throw Error(ErrorKind::kInput, first.why).within(cell_text(first.cell));
   }
-  print_section(make_section(folder, plan, results), folder);
+  display.section_made(*report.section, folder);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
 #include "mcnb/cli/commands.h"
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 #include "mcnb/experiment/run/experiment_policies.h"
 #include "mcnb/theory/study.h"
 

@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The key of data in memory: its files, and what is done with them.
-std::string key_of(const std::vector<fs::path>& files, const std::string& recipe) {
-  std::string key = recipe;
+std::string key_of(const std::vector<fs::path>& files, const std::string& preparation) {
+  std::string key = preparation;
   for (const fs::path& file : files) {
     key += '\n' + fs::absolute(file).lexically_normal().string();
   }
@@ -37,7 +37,7 @@ std::shared_ptr<const Data> DataSource::share(Shared<Data>& kept, const std::str
   return kept[key] = std::make_shared<const Data>(make());
 }
 
-fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& recipe,
+fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& preparation,
                                    const std::string& ending) const {
   if (settings_.prepared.empty()) {
     if (settings_.must_keep) {
@@ -45,7 +45,7 @@ fs::path DataSource::prepared_file(const RatingsSet& set, const std::string& rec
     }
     return {};
   }
-  const std::string key = key_of(set.files, recipe);
+  const std::string key = key_of(set.files, preparation);
   return settings_.prepared / fmt::format("{}-{:016x}.{}", set.name, hash_bytes(key), ending);
 }
 
@@ -78,9 +78,9 @@ auto DataSource::load_or_make(const fs::path& path, const Load& load, const Make
 }
 
 std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
-    const RatingsSet& set, const RecommendationRecipe& recipe) {
-  check(recipe.kind == set.kind, "the recipe is for ratings of this kind");
-  const std::string way = recipe_text(recipe) + set.reading;
+    const RatingsSet& set, const PreparationOptions& preparation) {
+  check(preparation.kind == set.kind, "the preparation is for ratings of this kind");
+  const std::string way = preparation_text(preparation) + set.reading;
   const Provenance made_from{set.files, by_this_code(way)};
   return share(recommendation_, key_of(set.files, way), [&] {
     return load_or_make(
@@ -89,7 +89,8 @@ std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
         [&] {
           ThreadPool threads = make_threads();
           const Ratings ratings = set.read(threads);
-          return within(set.name, [&] { return prepare_recommendation(ratings, recipe, threads); });
+          return within(set.name,
+                        [&] { return prepare_recommendation(ratings, preparation, threads); });
         },
         [&](const fs::path& file, const RecommendationData& data) {
           save_recommendation(file, data, made_from);
@@ -98,26 +99,28 @@ std::shared_ptr<const RecommendationData> DataSource::find_recommendation(
 }
 
 std::shared_ptr<const RecommendationData> DataSource::recommendation(
-    const RatingsSet& set, const RecommendationRecipe& recipe) {
+    const RatingsSet& set, const PreparationOptions& preparation) {
   const std::lock_guard lock(mutex_);
-  return find_recommendation(set, recipe);
+  return find_recommendation(set, preparation);
 }
 
 std::shared_ptr<const UserPool> DataSource::user_pool(const RatingsSet& set,
-                                                      const RecommendationRecipe& recipe,
+                                                      const PreparationOptions& preparation,
                                                       std::uint64_t users) {
   const std::lock_guard lock(mutex_);
-  const std::string way = fmt::format("{}{} users={}", recipe_text(recipe), set.reading, users);
+  const std::string way =
+      fmt::format("{}{} users={}", preparation_text(preparation), set.reading, users);
   const Provenance made_from{set.files, by_this_code(way)};
   return share(pools_, key_of(set.files, way), [&] {
-    const std::shared_ptr<const RecommendationData> data = find_recommendation(set, recipe);
+    const std::shared_ptr<const RecommendationData> data = find_recommendation(set, preparation);
     return load_or_make(
         prepared_file(set, way, "users"),
         [&](const fs::path& file) { return load_user_pool(file, *data, made_from); },
         [&] {
           ThreadPool threads = make_threads();
-          return within(set.name,
-                        [&] { return make_user_pool(*data, users, recipe.data_seed, threads); });
+          return within(set.name, [&] {
+            return make_user_pool(*data, users, preparation.data_seed, threads);
+          });
         },
         [&](const fs::path& file, const UserPool& pool) { save_user_pool(file, pool, made_from); });
   });

@@ -50,9 +50,9 @@ class DataSource {
 
   // Throw what the readers throw, and what the functions that prepare the data throw.
   std::shared_ptr<const RecommendationData> recommendation(const RatingsSet& set,
-                                                           const RecommendationRecipe& recipe);
+                                                           const PreparationOptions& preparation);
   std::shared_ptr<const UserPool> user_pool(const RatingsSet& set,
-                                            const RecommendationRecipe& recipe,
+                                            const PreparationOptions& preparation,
                                             std::uint64_t users);
   std::shared_ptr<const ClassificationData> classification(const SamplesSet& set);
 
@@ -66,9 +66,9 @@ class DataSource {
   // Returns what is kept under `key`; makes and keeps it first if it is missing. Requires the lock.
   template <class Data, class Make>
   std::shared_ptr<const Data> share(Shared<Data>& kept, const std::string& key, const Make& make);
-  std::shared_ptr<const RecommendationData> find_recommendation(const RatingsSet& set,
-                                                                const RecommendationRecipe& recipe);
-  std::filesystem::path prepared_file(const RatingsSet& set, const std::string& recipe,
+  std::shared_ptr<const RecommendationData> find_recommendation(
+      const RatingsSet& set, const PreparationOptions& preparation);
+  std::filesystem::path prepared_file(const RatingsSet& set, const std::string& preparation,
                                       const std::string& ending) const;
   // Returns what `load` reads from the file; if that fails, what `make` returns, after `save`.
   template <class Load, class Make, class Save>

@@ -256,7 +256,7 @@ std::unique_ptr<Environment> make_own_samples(const OwnSamples& own, DataSource&
       .files = {own.file},
       .read =
           [own, columns](ThreadPool& threads) {
-            return read_own_samples(Input::file(own.file), columns, threads);
+            return read_samples_file(Input::file(own.file), columns, threads);
           },
       .reading = fmt::format(" label={} separator={} header={}", own.label_column,
                              static_cast<int>(own.separator), static_cast<int>(own.header))};

@@ -21,7 +21,7 @@ enum class ArmFeatures {
   kItemAndUser,  // the item's vector and that of the member who rated it, together of unit length
 };
 
-struct RecommendationOptions : RecommendationRecipe {
+struct RecommendationOptions : PreparationOptions {
   std::uint64_t users = 50;
   std::uint64_t arms = 10;  // K in the paper
   ArmFeatures features = ArmFeatures::kAuto;

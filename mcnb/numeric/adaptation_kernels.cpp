@@ -248,6 +248,18 @@ HWY_INLINE void add_weighted(float* rows, std::size_t padded, const float* const
       padded, AddWeighted<kRows>{rows, padded, coefficients, first, vectors, draws});
 }
 
+// row[i] += by[i] for the first `width` numbers.
+void move_row(float* row, const float* by, std::size_t width) {
+  const Tag tag;
+  const std::size_t whole = width / kLanes * kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    hn::StoreU(hn::Add(hn::LoadU(tag, row + i), hn::Load(tag, by + i)), tag, row + i);
+  }
+  for (std::size_t i = whole; i < width; ++i) {
+    row[i] += by[i];
+  }
+}
+
 void BatchStep(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                std::vector<float>& room) {
   const Tag tag;
@@ -292,22 +304,14 @@ void BatchStep(const NetworkShape& shape, float* network, std::span<const Adapta
       add_weighted<1>(bias_move, padded, ones, 0, scratch.signals, some.size());
     }
   }
-  const auto move = [&](float* row, const float* by) {
-    const std::size_t whole = shape.width / kLanes * kLanes;
-    for (std::size_t i = 0; i < whole; i += kLanes) {
-      hn::StoreU(hn::Add(hn::LoadU(tag, row + i), hn::Load(tag, by + i)), tag, row + i);
-    }
-    for (std::size_t i = whole; i < shape.width; ++i) {
-      row[i] += by[i];
-    }
-  };
   for (std::size_t row = 0; row < inputs; ++row) {
-    move(network + (draws[0].row + row) * shape.width, scratch.moves + row * padded);
+    move_row(network + (draws[0].row + row) * shape.width, scratch.moves + row * padded,
+             shape.width);
   }
   float* last = network + shape.layer_offset(2);
-  move(last, last_move);
+  move_row(last, last_move, shape.width);
   if (shape.biases) {
-    move(network + std::size_t{shape.inputs} * shape.width, bias_move);
+    move_row(network + std::size_t{shape.inputs} * shape.width, bias_move, shape.width);
     last[shape.width] += output_bias;
   }
 }

@@ -54,12 +54,12 @@ class Client:
     url      "http://localhost:8080"
     key      API key, if the service has keys
     model    name of the model
-    timeout  seconds that one try may take, from the request to the end of its response
+    timeout  seconds that one attempt may take, from the request to the end of its response
     retries  how often to try again if the service cannot be reached, takes too long, or says that
-             it is busy. All tries send the same event id or reward id, so each counts once
-    backoff  seconds of the first pause between tries, on average; each later pause doubles
+             it is busy. All attempts send the same event id or reward id, so each counts once
+    backoff  seconds of the first pause between attempts, on average; each later pause doubles
     connect_timeout  seconds to reach each address of the service, or `timeout` if that is shorter
-    total_timeout  seconds that a call may take with all its tries and pauses; None means
+    total_timeout  seconds that a call may take with all its attempts and pauses; None means
              (retries + 1) * timeout
     context  TLS context, for https with certificates of your own
 
@@ -99,7 +99,7 @@ class Client:
 
         actions   features by the action's id: {"tea": {"hot": True}, "juice": [0.1, 0.9]}; or a
                   list of objects with "id" and "features", as in the API
-        event_id  an id of your own; None means a random one, the same in all tries
+        event_id  an id of your own; None means a random one, the same in all attempts
         excluded  ids of actions that must not be chosen
         defer     if true, the event counts only after `activate`
         explain   if true, the decision explains the scores

@@ -5,31 +5,15 @@
 
 #include <chrono>
 #include <limits>
-#include <sstream>
 #include <utility>
 
-#include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
-#include "mcnb/base/option_codec.h"
+#include "mcnb/numeric/network_pool.h"
 
 namespace mcnb::python {
 namespace {
 
-const StateHeader kBanditFile{.kind = "python-bandit", .version = 1};
-constexpr std::uint64_t kLongestText = 1 << 16;
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
 constexpr std::size_t kLearnedAtOnce = 1024;  // rewards between two checks for Ctrl-C
-constexpr const char* kPickle = "a pickled bandit";
-
-// Releases the GIL and locks the bandit until the end of the scope.
-class Alone {
- public:
-  explicit Alone(std::mutex& mutex) : lock_(mutex) {}
-
- private:
-  py::gil_scoped_release release_;
-  std::lock_guard<std::mutex> lock_;
-};
 
 std::vector<Score> flat(std::vector<std::vector<Score>> scores) {
   if (scores.size() == 1) {
@@ -91,62 +75,6 @@ std::size_t arm_count(const RoundsRead& read) {
   return static_cast<std::size_t>(read.features.shape(read.features.ndim() - 2));
 }
 
-std::string layer_name(std::uint32_t layer) { return fmt::format("values[{}]", layer - 1); }
-
-Shape layer_shape(const NetworkShape& shape, std::uint32_t layer) {
-  const std::size_t rows = shape.layer_inputs(layer) + (shape.biases ? 1 : 0);
-  const std::size_t columns = layer == shape.depth ? 1 : shape.width;
-  return {static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(columns)};
-}
-
-// W_1 .. W_L as arrays that are views of `parameters`, which lives as long as `owner`.
-py::list layers_of(const NetworkShape& shape, const float* parameters, const py::capsule& owner) {
-  py::list layers;
-  for (std::uint32_t layer = 1; layer <= shape.depth; ++layer) {
-    py::array_t<float> weights(layer_shape(shape, layer), parameters + shape.layer_offset(layer),
-                               owner);
-    weights.attr("flags").attr("writeable") = false;
-    layers.append(weights);
-  }
-  return layers;
-}
-
-std::vector<float> parameters_from(const NetworkShape& shape, py::handle values) {
-  if (!py::isinstance<py::sequence>(values) || py::isinstance<py::str>(values) ||
-      py::len(values) != shape.depth) {
-    refuse_value("values", fmt::format("a list of {} arrays, as parameters() gives", shape.depth),
-                 py::hasattr(values, "__len__")
-                     ? fmt::format("a {} of {}",
-                                   py::cast<std::string>(py::type::of(values).attr("__name__")),
-                                   py::len(values))
-                     : py::cast<std::string>(py::type::of(values).attr("__name__")));
-  }
-  std::vector<float> parameters(shape.parameter_count());
-  std::uint32_t layer = 0;
-  for (const py::handle value : py::reinterpret_borrow<py::sequence>(values)) {
-    ++layer;
-    const Shape expected = layer_shape(shape, layer);
-    const std::string text = fmt::format("numbers of shape ({}, {})", expected[0], expected[1]);
-    const std::string name = layer_name(layer);
-    const Floats weights = floats_of(value, name.c_str(), text);
-    if (weights.ndim() != 2 || weights.shape(0) != expected[0] || weights.shape(1) != expected[1]) {
-      refuse_value(name, text, "shape " + shape_text(weights));
-    }
-    check_finite(weights, name.c_str());
-    std::copy_n(weights.data(), weights.size(), parameters.data() + shape.layer_offset(layer));
-  }
-  return parameters;
-}
-
-template <class T>
-T read_limited(StateReader& reader, std::uint64_t most) {
-  const auto value = reader.read<std::uint64_t>();
-  if (value > most) {
-    reader.fail("a number of the bandit is larger than it can be");
-  }
-  return static_cast<T>(value);
-}
-
 }  // namespace
 
 Model::Model(const BanditSetup& setup)
@@ -176,7 +104,7 @@ void Bandit::number(RoundsRead& read) const {
 }
 
 Bandit::Scores Bandit::all_scores(RoundsRead& read) {
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   number(read);
   Scores scores;
   if (!read.batch) {
@@ -192,7 +120,7 @@ py::object Bandit::choose(py::handle user, py::handle arms, py::handle items, py
   RoundsRead rounds = read(user, arms, items, offsets, round);
   std::vector<std::int64_t> chosen(rounds.rounds.size());
   {
-    const Alone alone(mutex_);
+    const BanditLock lock(mutex_);
     number(rounds);
     if (!rounds.batch) {
       chosen[0] = static_cast<std::int64_t>(model_->policy->choose(rounds.rounds[0]));
@@ -257,7 +185,7 @@ py::object Bandit::cluster(py::handle user, py::handle arm, py::handle item, py:
       read_arms(limits(), user, arm, nullptr, item, offset, py::none(), py::none());
   std::vector<std::optional<std::vector<UserId>>> found;
   {
-    const Alone alone(mutex_);
+    const BanditLock lock(mutex_);
     for (const RewardedArm& one : read.arms) {
       found.push_back(model_->policy->cluster(one.arm));
     }
@@ -343,7 +271,7 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
                    py::handle offset, py::handle round, py::handle index) {
   ArmsRead read = read_arms(limits(), user, arm, &reward, item, offset, round, index);
   {
-    const Alone alone(mutex_);
+    const BanditLock lock(mutex_);
     address(read);
     if (!read.batch) {
       model_->policy->learn(read.arms[0].round, read.arms[0].arm, read.arms[0].reward);
@@ -358,7 +286,7 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
   std::string first;  // the first refusal: which reward, and why
   for (std::size_t begin = 0; begin < all.size(); begin += kLearnedAtOnce) {
     {
-      const Alone alone(mutex_);
+      const BanditLock lock(mutex_);
       const std::vector<Refusal> some = model_->policy->learn_all(
           all.subspan(begin, std::min(kLearnedAtOnce, all.size() - begin)));
       if (refused == 0 && !some.empty()) {
@@ -380,7 +308,7 @@ void Bandit::learn(py::handle user, py::handle arm, py::handle reward, py::handl
 void Bandit::start(py::handle user, py::handle arm, py::handle reward, py::handle offset) {
   const ArmsRead read =
       read_arms(limits(), user, arm, &reward, py::none(), offset, py::none(), py::none());
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   for (const RewardedArm& one : read.arms) {
     model_->policy->start(one.arm.user, {one.arm.features, one.reward});
   }
@@ -388,7 +316,7 @@ void Bandit::start(py::handle user, py::handle arm, py::handle reward, py::handl
 
 void Bandit::add_users(py::handle count) {
   const std::int64_t more = one_whole(count, "count", 1, NetworkPool::kMaxUsers);
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   model_->policy->add_users(static_cast<std::size_t>(more));
   users_ = model_->policy->user_count();
 }
@@ -400,191 +328,37 @@ UserId Bandit::known_user(py::handle user, const char* name) const {
 
 bool Bandit::forget(py::handle user) {
   const UserId known = known_user(user, "user");
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   return model_->policy->forget(known);
 }
 
 void Bandit::reset() {
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   model_ = std::make_shared<Model>(setup_);
   next_round_ = 0;
   waiting_.clear();
   users_ = model_->policy->user_count();
 }
 
-Mcnb& Bandit::networks() {
-  auto* mcnb = dynamic_cast<Mcnb*>(model_->policy.get());
-  if (mcnb == nullptr) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("policy {}: it shows no parameters; mcnb does", setup_.policy.name));
-  }
-  return *mcnb;
-}
-
-// The meta-learner never moves in memory, so arrays can be views of it. Users' networks may move.
-py::list Bandit::parameters(py::handle who) {
-  if (py::isinstance<py::str>(who)) {
-    if (py::cast<std::string>(who) != "meta") {
-      refuse_value("who", "\"meta\" or a user", py::cast<std::string>(py::repr(who)));
-    }
-    std::shared_ptr<Model> model;
-    const NetworkShape* shape = nullptr;
-    const float* parameters = nullptr;
-    {
-      const Alone alone(mutex_);
-      model = model_;
-      const Mcnb& mcnb = networks();
-      shape = &mcnb.user_learners().shape();
-      parameters = mcnb.meta_learner().parameters().data();
-    }
-    auto* kept = new std::shared_ptr<Model>(std::move(model));
-    const py::capsule owner(
-        kept, [](void* memory) { delete static_cast<std::shared_ptr<Model>*>(memory); });
-    return layers_of(*shape, parameters, owner);
-  }
-  const UserId user = known_user(who, "who");
-  auto copy = std::make_unique<std::vector<float>>();
-  NetworkShape shape;
-  {
-    const Alone alone(mutex_);
-    const Mcnb& mcnb = networks();
-    shape = mcnb.user_learners().shape();
-    const std::span<const float> own = mcnb.user_learners().parameters(mcnb.learner_of(user));
-    copy->assign(own.begin(), own.end());
-  }
-  const float* values = copy->data();
-  const py::capsule owner(copy.release(),
-                          [](void* memory) { delete static_cast<std::vector<float>*>(memory); });
-  return layers_of(shape, values, owner);
-}
-
-void Bandit::set_parameters(py::handle who, py::handle values) {
-  const bool meta = py::isinstance<py::str>(who);
-  if (meta && py::cast<std::string>(who) != "meta") {
-    refuse_value("who", "\"meta\" or a user", py::cast<std::string>(py::repr(who)));
-  }
-  const UserId user = meta ? UserId{} : known_user(who, "who");
-  NetworkShape shape;
-  {
-    const Alone alone(mutex_);
-    shape = std::as_const(networks()).user_learners().shape();
-  }
-  const std::vector<float> parameters = parameters_from(shape, values);
-  const Alone alone(mutex_);
-  Mcnb& mcnb = networks();
-  if (meta) {
-    std::ranges::copy(parameters, mcnb.meta_learner().parameters().begin());
-  } else {
-    mcnb.user_learners().set_parameters(mcnb.learner_of(user), parameters);
-  }
-}
-
 std::optional<std::uint64_t> Bandit::last_round() {
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   return next_round_ == 0 ? std::nullopt : std::optional(next_round_ - 1);
 }
 
 std::size_t Bandit::memory_bytes() {
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   return model_->policy->memory_bytes();
 }
 
 StepCounts Bandit::steps() {
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   return model_->policy->steps();
-}
-
-void Bandit::write(StateWriter& writer) {
-  writer.write_string(setup_.policy.name);
-  write_options(writer, setup_.policy.options);
-  for (const std::uint64_t number :
-       {std::uint64_t{setup_.features}, std::uint64_t{setup_.users}, setup_.seed,
-        std::uint64_t{setup_.threads}, std::uint64_t{setup_.block},
-        std::uint64_t{setup_.user_feature_count}, next_round_}) {
-    writer.write(number);
-  }
-  writer.write_all(setup_.user_features);
-  writer.write(static_cast<std::uint64_t>(waiting_.size()));
-  for (const Decision& decision : waiting_) {
-    writer.write(decision.round);
-    writer.write(decision.arm);
-  }
-  model_->policy->save(writer);
-}
-
-std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t threads) {
-  BanditSetup setup;
-  setup.policy.name = reader.read_string(kLongestText);
-  setup.policy.label = setup.policy.name;
-  setup.policy.options = read_options(reader);
-  setup.features = read_limited<std::uint32_t>(reader, NetworkShape::kMaxInputs);
-  setup.users = read_limited<std::size_t>(reader, NetworkPool::kMaxUsers);
-  setup.seed = reader.read<std::uint64_t>();
-  setup.threads = read_limited<std::size_t>(reader, ThreadPool::kMaxThreads);
-  setup.block = read_limited<std::uint32_t>(reader, NetworkShape::kMaxInputs);
-  setup.user_feature_count = read_limited<std::size_t>(reader, NetworkShape::kMaxInputs);
-  const auto next_round = reader.read<std::uint64_t>();
-  setup.user_features = reader.read_all<float>(kMostNumbers);
-  if (setup.features == 0 || setup.users == 0 ||
-      setup.user_features.size() != setup.users * setup.user_feature_count) {
-    reader.fail("the parts of the bandit do not fit together");
-  }
-  if (threads > 0) {
-    setup.threads = threads;
-  }
-  const auto waiting = read_limited<std::uint64_t>(reader, kMostNumbers);
-  std::deque<Decision> decisions;
-  for (std::uint64_t i = 0; i < waiting; ++i) {
-    const auto round = reader.read<RoundId>();
-    const auto arm = reader.read<ArmIndex>();
-    if (index(arm) >= kMostArms) {
-      reader.fail("a decision of the bandit chose an arm that cannot be");
-    }
-    decisions.push_back({round, arm});
-  }
-  auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
-  bandit->next_round_ = next_round;
-  bandit->waiting_ = std::move(decisions);
-  bandit->model_->policy->load(reader);
-  bandit->users_ = bandit->model_->policy->user_count();
-  return bandit;
-}
-
-void Bandit::save(const std::string& path) {
-  const Alone alone(mutex_);
-  save_state_file(path, kBanditFile, [&](StateWriter& writer) { write(writer); });
-}
-
-std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads) {
-  const py::gil_scoped_release release;
-  std::unique_ptr<Bandit> bandit;
-  load_state_file(path, kBanditFile,
-                  [&](StateReader& reader) { bandit = read_state(reader, threads); });
-  return bandit;
-}
-
-std::string Bandit::bytes() {
-  const Alone alone(mutex_);
-  std::ostringstream out(std::ios::binary);
-  StateWriter writer(out, kPickle, kBanditFile);
-  write(writer);
-  writer.finish();
-  return std::move(out).str();
-}
-
-std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes) {
-  const py::gil_scoped_release release;
-  std::istringstream in(bytes, std::ios::binary);
-  StateReader reader(in, kPickle, kBanditFile);
-  std::unique_ptr<Bandit> bandit = read_state(reader, 0);
-  reader.finish();
-  return bandit;
 }
 
 double Bandit::time_choose(py::handle user, py::handle arms, py::handle rounds) {
   const std::int64_t count = one_whole(rounds, "rounds", 1, std::numeric_limits<int>::max());
   RoundsRead one = read(user, arms, py::none(), py::none(), py::none());
-  const Alone alone(mutex_);
+  const BanditLock lock(mutex_);
   number(one);
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < count; ++i) {

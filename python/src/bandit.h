@@ -38,6 +38,16 @@ struct Model {
   std::unique_ptr<Policy> policy;
 };
 
+// Releases the GIL and locks a bandit until the end of the scope.
+class BanditLock {
+ public:
+  explicit BanditLock(std::mutex& mutex) : lock_(mutex) {}
+
+ private:
+  py::gil_scoped_release release_;
+  std::lock_guard<std::mutex> lock_;
+};
+
 // A policy as Python holds it. It numbers its decisions, so that feedback uses the same random
 // draws as its decision.
 //

@@ -66,59 +66,71 @@ bool is_made(py::handle bandit) {
       .holder_constructed();
 }
 
-}  // namespace
-
-void bind_bandit(py::module_& module) {
-  const py::object none = py::none();
-  module.def("is_made", &is_made, py::arg("bandit"));
-  py::class_<Bandit>(module, "Bandit")
+void bind_making(py::class_<Bandit>& bandit) {
+  bandit
       .def(py::init(&make_bandit), py::arg("policy"), py::arg("options"), py::arg("features"),
            py::arg("users"), py::arg("seed"), py::arg("threads"), py::arg("block"),
            py::arg("user_features"))
       .def(py::init(&Bandit::load), py::kw_only(), py::arg("path"), py::arg("threads"))
       .def(py::init([](const py::bytes& state) { return Bandit::from_bytes(state); }),
            py::kw_only(), py::arg("state"))
+      .def("save", &Bandit::save, py::arg("path"))
+      .def("to_bytes", [](Bandit& self) { return py::bytes(self.bytes()); });
+}
+
+void bind_decisions(py::class_<Bandit>& bandit) {
+  const py::object none = py::none();
+  bandit
       .def("choose", &Bandit::choose, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
-           "The index of the arm to choose; for a batch of rounds an array of indices.")
+           "The index of the chosen arm; for a batch of rounds, an array of indices.")
       .def("predict", &Bandit::predict, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
            py::arg("exploit") = false,
-           "What choose would answer now, without a decision that waits for feedback; with\n"
-           "exploit=True the arm of the highest expected reward.")
+           "The arm that choose would return now, without recording a decision. With exploit=True, "
+           "the\n"
+           "arm with the highest expected reward.")
       .def("scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
-           "Why each arm ranks where it does: an array with the fields value, estimate, one for\n"
-           "each part that the policy adds to the estimate, cluster_size and considered.")
+           "The scores of all arms: a structured array with the fields value, estimate, one field "
+           "for\n"
+           "each part of the score, cluster_size and considered.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
            py::arg("round") = none, "The expected reward of every arm.")
       .def("cluster", &Bandit::cluster, py::arg("user"), py::arg("arm"), py::kw_only(),
            py::arg("item") = none, py::arg("offset") = none,
-           "The users who, as the policy sees it now, agree with this user about this arm; None\n"
-           "for policies that do not cluster. For a batch of arms a list.")
+           "The users whom the policy now takes to agree with this user about this arm; None for\n"
+           "policies that do not cluster. For a batch of arms, a list.")
+      .def("time_choose", &Bandit::time_choose, py::arg("user"), py::arg("arms"),
+           py::arg("rounds"));
+}
+
+void bind_learning(py::class_<Bandit>& bandit) {
+  const py::object none = py::none();
+  bandit
       .def("learn", &Bandit::learn, py::arg("user"), py::arg("arm"), py::arg("reward"),
            py::kw_only(), py::arg("item") = none, py::arg("offset") = none, py::arg("round") = none,
            py::arg("index") = none,
-           "The reward of an arm: of the last decision, or of an earlier round with the arm's\n"
-           "index there, or one that nobody decided.")
+           "Learns the reward of an arm of the last decision, or of an earlier round if round and\n"
+           "index are given.")
       .def("start", &Bandit::start, py::arg("user"), py::arg("arm"), py::arg("reward"),
            py::kw_only(), py::arg("offset") = none,
-           "One sample known about a user before the first round.")
+           "Learns one sample that is known about a user before the first round.")
       .def("add_users", &Bandit::add_users, py::arg("count"),
-           "New users; their numbers go up from those there are.")
+           "Adds users. Their numbers follow those of the present users.")
       .def("forget", &Bandit::forget, py::arg("user"),
-           "Makes a user as good as new. False where the policy cannot tell users apart.")
-      .def("reset", &Bandit::reset, "As it was before it learned anything.")
+           "Resets a user. Returns False if the policy cannot tell users apart.")
+      .def("reset", &Bandit::reset, "Resets the bandit to its state before it learned anything.")
       .def("parameters", &Bandit::parameters, py::arg("who"),
-           "The weights [W_1, ..., W_L] of the network of \"meta\", as arrays that look at it, or\n"
-           "of a user, as copies. f(x) = relu(x @ W_1) @ W_2.")
+           "The weights [W_1, ..., W_L] of a network: views for \"meta\", copies for a user.\n"
+           "With two layers, f(x) = relu(x @ W_1) @ W_2.")
       .def("set_parameters", &Bandit::set_parameters, py::arg("who"), py::arg("values"),
-           "Gives \"meta\" or a user a network that was trained elsewhere.")
-      .def("save", &Bandit::save, py::arg("path"))
-      .def("to_bytes", [](Bandit& bandit) { return py::bytes(bandit.bytes()); })
-      .def("time_choose", &Bandit::time_choose, py::arg("user"), py::arg("arms"), py::arg("rounds"))
-      .def_property_readonly("policy", [](const Bandit& b) { return b.setup().policy.name; })
+           "Replaces the weights of \"meta\" or of a user.");
+}
+
+void bind_properties(py::class_<Bandit>& bandit) {
+  bandit.def_property_readonly("policy", [](const Bandit& b) { return b.setup().policy.name; })
       .def_property_readonly("options",
                              [](const Bandit& b) { return resolved_options(b.setup().policy); })
       .def_property_readonly("features", [](const Bandit& b) { return b.setup().features; })
@@ -128,13 +140,24 @@ void bind_bandit(py::module_& module) {
       .def_property_readonly("users", &Bandit::users)
       .def_property_readonly("last_round", &Bandit::last_round)
       .def_property_readonly("memory", &Bandit::memory_bytes)
-      .def_property_readonly("steps", [](Bandit& bandit) {
-        const StepCounts counts = bandit.steps();
+      .def_property_readonly("steps", [](Bandit& self) {
+        const StepCounts counts = self.steps();
         py::dict steps;
         steps["training"] = counts.training;
         steps["adaptation"] = counts.adaptation;
         return steps;
       });
+}
+
+}  // namespace
+
+void bind_bandit(py::module_& module) {
+  module.def("is_made", &is_made, py::arg("bandit"));
+  py::class_<Bandit> bandit(module, "Bandit");
+  bind_making(bandit);
+  bind_decisions(bandit);
+  bind_learning(bandit);
+  bind_properties(bandit);
 }
 
 }  // namespace mcnb::python

@@ -80,13 +80,13 @@ class Comparison {
     Rng rng(game_.world.seed, Stream::kTest, id, 5);
     const bool late = game_.arrival == Arrival::kLate;
     while (waiting_.size() > (late ? 15 : 0)) {
-      const std::size_t place = late ? static_cast<std::size_t>(rng.below(waiting_.size())) : 0;
-      const auto& [own, choice] = waiting_[place];
+      const std::size_t position = late ? static_cast<std::size_t>(rng.below(waiting_.size())) : 0;
+      const auto& [own, choice] = waiting_[position];
       if (!late || rng.chance(0.9)) {
         policy_->learn(own.round.id, own.arm(choice), own.rewards[index(choice)]);
         twin_.learn(own.arm(choice), own.rewards[index(choice)]);
       }
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
     }
   }
 

@@ -31,8 +31,8 @@ struct GroupWorld {
   }
 
   UserId draw_user(Rng& rng) const {
-    const double place = std::pow(rng.uniform(), skew);
-    return UserId{static_cast<std::uint32_t>(place * static_cast<double>(users))};
+    const double share = std::pow(rng.uniform(), skew);
+    return UserId{static_cast<std::uint32_t>(share * static_cast<double>(users))};
   }
 
   std::size_t group(UserId user, std::uint64_t id) const {
@@ -140,12 +140,12 @@ class Feedback {
     if (late_ && waiting_.size() <= 10) {
       return;
     }
-    const auto place = static_cast<std::ptrdiff_t>(rng.below(waiting_.size()));
-    const auto& [old, chosen] = waiting_[static_cast<std::size_t>(place)];
+    const auto position = static_cast<std::ptrdiff_t>(rng.below(waiting_.size()));
+    const auto& [old, chosen] = waiting_[static_cast<std::size_t>(position)];
     if (!late_ || rng.chance(0.9)) {
       learn(old.round.id, old.arm(chosen), old.rewards[index(chosen)]);
     }
-    waiting_.erase(waiting_.begin() + place);
+    waiting_.erase(waiting_.begin() + position);
   }
 
  private:

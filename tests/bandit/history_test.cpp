@@ -128,7 +128,7 @@ class Model {
   std::vector<std::uint64_t> joined_;
 };
 
-TEST(Histories, AreWhatPlainListsAre) {
+TEST(Histories, MatchPlainLists) {
   for (const std::size_t limit : {0U, 1U, 7U}) {
     SCOPED_TRACE(limit);
     Model model(limit, 6);

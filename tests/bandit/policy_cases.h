@@ -182,12 +182,12 @@ class Session {
     Rng rng(world_.seed, Stream::kTest, id, 5);
     const bool late = arrival_ == Arrival::kLate;
     while (waiting_.size() > (late ? 20 : 0)) {
-      const std::size_t place = late ? static_cast<std::size_t>(rng.below(waiting_.size())) : 0;
-      const auto& [own, choice] = waiting_[place];
+      const std::size_t position = late ? static_cast<std::size_t>(rng.below(waiting_.size())) : 0;
+      const auto& [own, choice] = waiting_[position];
       if (!late || rng.chance(0.9)) {
         policy.learn(own.round.id, own.arm(choice), own.rewards[index(choice)]);
       }
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
     }
   }
 

@@ -24,9 +24,9 @@ TEST(Check, AClaimThatHoldsChangesNothing) {
 
 TEST(CheckDeathTest, ABrokenClaimAbortsAndNamesThePlace) {
   // The path starts at the repository root, whatever the build folder is.
-  const std::string place = " tests/base/check_test.cpp:" + std::to_string(__LINE__ + 1);
+  const std::string location = " tests/base/check_test.cpp:" + std::to_string(__LINE__ + 1);
   EXPECT_EXIT(check(false, "water is dry"), testing::KilledBySignal(SIGABRT),
-              "mcnb: a bug:" + place + ": this should hold: water is dry");
+              "mcnb: a bug:" + location + ": this should hold: water is dry");
 }
 
 TEST(CheckDeathTest, NoHandlerCanSwallowABug) {

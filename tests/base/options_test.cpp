@@ -146,7 +146,7 @@ TEST(Options, ValidationFindsValuesThatWereNeverParsed) {
   EXPECT_THROW(paint_options().validate({.colour = Colour{7}}), Error);
 }
 
-TEST(Options, HelpSaysWhatIsExpectedAndWhatIsStandard) {
+TEST(Options, HelpNamesTheExpectedValuesAndTheDefault) {
   const std::vector<OptionHelp> help = paint_options().help();
   ASSERT_EQ(help.size(), 4U);
   EXPECT_EQ(help[0].name, "weight");

@@ -39,7 +39,7 @@ TEST_F(StateFileOnDisk, HoldsWhatAStreamWouldAndComesBack) {
   expect_only_the_small_state();
 }
 
-TEST_F(StateFileOnDisk, ANewStateTakesThePlaceOfTheOldOne) {
+TEST_F(StateFileOnDisk, ANewStateReplacesTheOldOne) {
   save_state_file(path_, {"old", 9}, [](StateWriter& writer) {
     writer.write_string("which is longer than the new one, so that some of it might remain");
   });

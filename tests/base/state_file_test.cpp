@@ -155,11 +155,11 @@ TEST(StateFile, AFrameMayEndExactlyWhereTheStateDoes) {
 TEST(StateFile, AnyChangedByteIsNoticed) {
   const std::string good = state_of(write_small);
   read_state(good, read_small_or_throw);
-  for (std::size_t place = 0; place < good.size(); ++place) {
+  for (std::size_t position = 0; position < good.size(); ++position) {
     for (int change = 1; change < 256; ++change) {
       std::string bad = good;
-      bad[place] = static_cast<char>(bad[place] ^ change);
-      SCOPED_TRACE("byte " + std::to_string(place) + " xor " + std::to_string(change));
+      bad[position] = static_cast<char>(bad[position] ^ change);
+      SCOPED_TRACE("byte " + std::to_string(position) + " xor " + std::to_string(change));
       expect_corrupt(bad);
       if (testing::Test::HasFailure()) {
         return;

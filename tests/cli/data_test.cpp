@@ -51,7 +51,7 @@ TEST(Data, AMissingDataSetIsAFailureThatSaysWhatToDo) {
   expect_parts(unknown.errors, {"netflix", "expected one of amazon"});
 }
 
-TEST(Data, WhatAPersonHasToFetchIsSaid) {
+TEST(Data, SaysWhichFilesToFetchByHand) {
   const TemporaryFolder folder;
   const ProgramOutcome outcome =
       run_program({"data", "get", "yelp", "--data", folder.path().string()}, folder);

@@ -39,9 +39,9 @@ ArmIndex arm_at(std::size_t i) { return ArmIndex{static_cast<std::uint32_t>(i)};
 
 // The index of the sample that an arm shows.
 std::size_t sample_of(const ClassificationData& data, const Features& features) {
-  const auto place = features.values.data() - data.samples.values.data();
-  EXPECT_EQ(place % static_cast<std::ptrdiff_t>(data.samples.dimension), 0);
-  return static_cast<std::size_t>(place) / data.samples.dimension;
+  const auto offset = features.values.data() - data.samples.values.data();
+  EXPECT_EQ(offset % static_cast<std::ptrdiff_t>(data.samples.dimension), 0);
+  return static_cast<std::size_t>(offset) / data.samples.dimension;
 }
 
 bool shows(const ClassificationData& data, const Features& features) {

@@ -67,7 +67,7 @@ TEST_F(DataSourceTest, WorldsOfOneRunShareOneCopy) {
   EXPECT_NE(pools[0], pools[1]);
 }
 
-TEST_F(DataSourceTest, AnotherRecipeIsOtherData) {
+TEST_F(DataSourceTest, AnotherPreparationIsOtherData) {
   DataSource source({.threads = 1});
   const auto text = source.recommendation(set, {});
   const auto notebook = source.recommendation(set, {.protocol = Protocol::kNotebook});
@@ -153,7 +153,7 @@ TEST_F(DataSourceTest, DamagedFilesAreMadeAnew) {
   EXPECT_EQ(reads, 2);
 }
 
-TEST_F(DataSourceTest, WhatCannotBeReadIsSaidAndTriedAgain) {
+TEST_F(DataSourceTest, AFailedReadIsReportedAndTriedAgain) {
   DataSource source({.threads = 1});
   bool broken = true;
   const auto read = set.read;

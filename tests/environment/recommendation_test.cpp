@@ -15,11 +15,11 @@ struct Case {
   std::shared_ptr<const UserPool> pool;
 };
 
-Case make_case(const RecommendationRecipe& recipe = {}, std::uint64_t users = 6) {
+Case make_case(const PreparationOptions& preparation = {}, std::uint64_t users = 6) {
   ThreadPool threads(1);
   Case made;
   made.data = std::make_shared<const RecommendationData>(
-      prepare_recommendation(random_ratings(60, 50, 0.3, 1), recipe, threads));
+      prepare_recommendation(random_ratings(60, 50, 0.3, 1), preparation, threads));
   made.pool = std::make_shared<const UserPool>(make_user_pool(*made.data, users, 1, threads));
   return made;
 }
@@ -119,7 +119,7 @@ TEST(RecommendationWorld, UsersPlacesAndPairsAreDrawnUniformly) {
   const Case made = make_case();
   RecommendationWorld world(made.data, made.pool, {}, 3);
   std::map<std::uint64_t, int> users;
-  std::map<std::uint64_t, int> places;
+  std::map<std::uint64_t, int> positions;
   std::map<std::uint64_t, int> liked;  // pairs of user 0
   std::map<std::uint64_t, int> not_liked;
   int liked_draws = 0;
@@ -129,7 +129,7 @@ TEST(RecommendationWorld, UsersPlacesAndPairsAreDrawnUniformly) {
     ++users[index(round.arms[0].user)];
     for (std::size_t i = 0; i < 10; ++i) {
       const bool reward = world.reward(arm_at(i)) > 0;
-      places[i] += reward ? 1 : 0;
+      positions[i] += reward ? 1 : 0;
       if (index(round.arms[0].user) == 0) {
         ++(reward ? liked : not_liked)[world.member(arm_at(i)) * 1000 + index(round.arms[i].item)];
         liked_draws += reward ? 1 : 0;
@@ -137,7 +137,7 @@ TEST(RecommendationWorld, UsersPlacesAndPairsAreDrawnUniformly) {
     }
   }
   expect_uniform(users, 6, kRounds);
-  expect_uniform(places, 10, kRounds);
+  expect_uniform(positions, 10, kRounds);
   std::size_t liked_pairs = 0;
   std::size_t not_liked_pairs = 0;
   for (const std::uint32_t member : made.pool->of(0)) {

@@ -63,7 +63,7 @@ TEST(InverseBound, IsNeverBelowTheSquareNorAboveWithoutAnyVector) {
   }
 }
 
-TEST(InverseBound, FollowsWhatIsJoinedAndGivenUp) {
+TEST(InverseBound, FollowsMergesAndRemovals) {
   Rng rng(2, Stream::kTest);
   Pair all(1.0);
   InverseBound other(kSize, 1.0);

@@ -108,12 +108,12 @@ TEST(KernelRidge, FollowsTheTextbookWhileSamplesJoinAndLeave) {
         // Also removes samples at both ends, until none is left, and then adds new ones.
         const bool leaves = !samples.empty() && (step % 100 > 60 || rng.chance(0.3));
         if (leaves) {
-          const std::size_t place = step % 7 == 0 ? samples.size() - 1
-                                    : step % 5 == 0
-                                        ? 0
-                                        : static_cast<std::size_t>(rng.below(samples.size()));
-          ridge.remove(place);
-          samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(place));
+          const std::size_t position = step % 7 == 0 ? samples.size() - 1
+                                       : step % 5 == 0
+                                           ? 0
+                                           : static_cast<std::size_t>(rng.below(samples.size()));
+          ridge.remove(position);
+          samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(position));
         } else {
           samples.push_back(draw_sample(rng, 4));
           ridge.add(samples.back().view());
@@ -152,9 +152,9 @@ TEST(KernelRidge, StaysExactThroughThousandsOfReplacementsOfCloseSamples) {
   Rng rng(4, Stream::kTest);
   for (int step = 0; step < 5000; ++step) {
     if (samples.size() == 30) {
-      const auto place = static_cast<std::size_t>(rng.below(samples.size()));
-      ridge.remove(place);
-      samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(place));
+      const auto position = static_cast<std::size_t>(rng.below(samples.size()));
+      ridge.remove(position);
+      samples.erase(samples.begin() + static_cast<std::ptrdiff_t>(position));
     }
     samples.push_back(draw_sample(rng, 2));
     if (step % 3 == 0 && samples.size() > 1) {
@@ -219,10 +219,10 @@ TEST(KernelRidge, ALoadedOneGoesOnBitForBit) {
   KernelRidge copy(0.7, 0.1);
   load(copy, saved(ridge), shape);
   for (int i = 0; i < 40; ++i) {
-    const auto place = static_cast<std::size_t>(rng.below(ridge.size()));
+    const auto position = static_cast<std::size_t>(rng.below(ridge.size()));
     const OwnSample sample = draw_sample(rng, 5);
     for (KernelRidge* each : {&ridge, &copy}) {
-      each->remove(place);
+      each->remove(position);
       each->add(sample.view());
       each->add(sample.view());
     }

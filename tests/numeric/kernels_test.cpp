@@ -260,11 +260,11 @@ TEST(Kernels, EveryTargetStepsLikeThePlainNetworkForEveryShape) {
       SCOPED_TRACE(testing::Message() << target << ", " << describe(which));
       const SimdTargetInScope scope(target);
       std::vector<Network> networks = before;
-      std::vector<float*> places;
+      std::vector<float*> parameters;
       for (Network& network : networks) {
-        places.push_back(network.guarded.data());
+        parameters.push_back(network.guarded.data());
       }
-      kernels::sgd_step(which.shape, places, x.values, which.row, 3.0F, 0.25F);
+      kernels::sgd_step(which.shape, parameters, x.values, which.row, 3.0F, 0.25F);
       for (std::size_t i = 0; i < networks.size(); ++i) {
         ASSERT_NO_FATAL_FAILURE(expect_step(which, before[i].guarded, networks[i].guarded,
                                             expected[i].plain, steps[i]));
@@ -289,8 +289,8 @@ TEST(Kernels, AvxTargetsPredictAndStepBitForBitAlike) {
       predictions[target] = predict(which.shape, networks, arms);
       std::vector<float> parameters = networks[0].guarded;
       for (const OwnFeatures& arm : arms) {
-        float* const place = parameters.data();
-        kernels::sgd_step(which.shape, {&place, 1}, arm.values, which.row, 0.5F, 0.01F);
+        float* const network = parameters.data();
+        kernels::sgd_step(which.shape, {&network, 1}, arm.values, which.row, 0.5F, 0.01F);
       }
       stepped[target] = parameters;
     }
@@ -414,13 +414,13 @@ TEST(Kernels, NoTargetTouchesMemoryOutsideTheNetwork) {
     GuardedPages pages(parameters.size());
     for (const std::string& target : kernels::simd_targets()) {
       const SimdTargetInScope scope(target);
-      for (float* const place : {pages.first(), pages.last(parameters.size())}) {
-        std::ranges::copy(parameters, place);
-        const kernels::PredictTarget one{place, 0};
+      for (float* const network : {pages.first(), pages.last(parameters.size())}) {
+        std::ranges::copy(parameters, network);
+        const kernels::PredictTarget one{network, 0};
         std::vector<float> out(arms.size());
         kernels::predict(which.shape, tiles_of(arms), {&one, 1}, out.data(), 1);
-        kernels::sgd_step(which.shape, {&place, 1}, arms[0].values, 0, 0.0F, 0.1F);
-        kernels::sgd_step(which.shape, {&place, 1}, arms[1].values, 0, 0.0F, 0.1F);
+        kernels::sgd_step(which.shape, {&network, 1}, arms[0].values, 0, 0.0F, 0.1F);
+        kernels::sgd_step(which.shape, {&network, 1}, arms[1].values, 0, 0.0F, 0.1F);
         ASSERT_TRUE(std::ranges::all_of(out, [](float value) { return std::isfinite(value); }));
       }
     }
@@ -433,10 +433,10 @@ TEST(Kernels, TargetsAreListedBestFirstAndTheBestIsInUse) {
   EXPECT_EQ(targets.back(), "plain");
   EXPECT_EQ(kernels::simd_target(), targets.front());
   const std::vector<std::string> order = {"avx512", "avx2", "sse4", "plain"};
-  auto place = order.begin();
+  auto found = order.begin();
   for (const std::string& target : targets) {
-    place = std::find(place, order.end(), target);
-    ASSERT_NE(place, order.end()) << target << " is unknown or out of order";
+    found = std::find(found, order.end(), target);
+    ASSERT_NE(found, order.end()) << target << " is unknown or out of order";
   }
 }
 

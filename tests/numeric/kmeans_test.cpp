@@ -60,12 +60,13 @@ void expect_settled(std::span<const float> points, std::size_t dimension, std::s
   }
 }
 
-// Textbook k-means: every iteration compares every point with every centre.
-KMeans plain_k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
-                     std::uint64_t seed, std::size_t most_iterations, std::size_t start) {
+// k-means++: each further centre is a point drawn in proportion to its squared distance from the
+// nearest centre so far.
+std::vector<std::vector<float>> plain_first_centres(std::span<const float> points,
+                                                    std::size_t dimension, std::size_t groups,
+                                                    Rng rng) {
   const std::size_t count = points.size() / dimension;
   const auto point = [&](std::size_t i) { return points.subspan(i * dimension, dimension); };
-  Rng rng(seed, Stream::kPreClusters, start);
   std::vector<std::vector<float>> centres;
   std::size_t chosen = static_cast<std::size_t>(rng.below(count));
   while (centres.size() < groups) {
@@ -86,6 +87,16 @@ KMeans plain_k_means(std::span<const float> points, std::size_t dimension, std::
       left -= nearest[chosen];
     }
   }
+  return centres;
+}
+
+// Textbook k-means: every iteration compares every point with every centre.
+KMeans plain_k_means(std::span<const float> points, std::size_t dimension, std::size_t groups,
+                     std::uint64_t seed, std::size_t most_iterations, std::size_t start) {
+  const std::size_t count = points.size() / dimension;
+  const auto point = [&](std::size_t i) { return points.subspan(i * dimension, dimension); };
+  std::vector<std::vector<float>> centres =
+      plain_first_centres(points, dimension, groups, Rng(seed, Stream::kPreClusters, start));
   KMeans result;
   result.group.assign(count, 999'999);
   for (bool changed = true; result.iterations < most_iterations; ++result.iterations) {

@@ -125,13 +125,13 @@ TEST(NetworkPoolPredict, GivesAListTheBitsOfTheWhole) {
   pool.predict(threads, plain::views(arms), whole);
   pool.predict(threads, plain::views(arms), users, list);
   for (std::size_t arm = 0; arm < arms.size(); ++arm) {
-    for (std::size_t place = 0; place < users.size(); ++place) {
-      ASSERT_TRUE(plain::same_bits(list.row(arm)[place], whole.row(arm)[index(users[place])]));
+    for (std::size_t column = 0; column < users.size(); ++column) {
+      ASSERT_TRUE(plain::same_bits(list.row(arm)[column], whole.row(arm)[index(users[column])]));
     }
   }
 }
 
-TEST(NetworkPoolPredict, DoesNotDependOnTheCompanyOfAnArm) {
+TEST(NetworkPoolPredict, OfAnArmDoNotDependOnTheOtherArms) {
   Rng rng(5, Stream::kTest);
   ThreadPool threads(1);
   for (const std::uint32_t depth : {2U, 3U}) {

@@ -282,11 +282,11 @@ TEST(NetworkPool, BadStartsAreRefused) {
                [&] { NetworkPool(shape, std::vector<float>(15)); });
   expect_error(ErrorKind::kUsage, "network depth",
                [] { NetworkPool({.inputs = 3, .width = 4, .depth = 1}, std::vector<float>(16)); });
-  for (const std::size_t place : {0U, 7U, 15U}) {
+  for (const std::size_t position : {0U, 7U, 15U}) {
     std::vector<float> start(16);
-    start[place] = std::nanf("");
+    start[position] = std::nanf("");
     expect_error(ErrorKind::kInput, "finite", [&] { NetworkPool(shape, start); });
-    start[place] = std::numeric_limits<float>::infinity();
+    start[position] = std::numeric_limits<float>::infinity();
     expect_error(ErrorKind::kInput, "finite", [&] { NetworkPool(shape, start); });
     NetworkPool pool(shape, std::vector<float>(16));
     pool.add_users(1);

@@ -97,13 +97,13 @@ TEST(Features, ThatAreNotFiniteAreRefusedAndSoAreRewards) {
   const NetworkShape shape{.inputs = 4};
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {std::nanf(""), infinity, -infinity}) {
-    for (std::size_t place = 0; place < 4; ++place) {
+    for (std::size_t position = 0; position < 4; ++position) {
       std::vector<float> values(4, 1.0F);
-      values[place] = bad;
-      expect_error(ErrorKind::kInput, "x: feature " + std::to_string(place), [&] {
+      values[position] = bad;
+      expect_error(ErrorKind::kInput, "x: feature " + std::to_string(position), [&] {
         check_features(shape, {values, 0}, "x");
       });
-      expect_error(ErrorKind::kInput, "x: feature " + std::to_string(place), [&] {
+      expect_error(ErrorKind::kInput, "x: feature " + std::to_string(position), [&] {
         check_sample(shape, {{values, 0}, 0.0F}, "x");
       });
     }

@@ -143,7 +143,7 @@ TEST(TrackedWeights, AreThoseOfAllSamplesAfterEachOne) {
 }
 
 // If rounding swallows lambda, the weights come from the ridge state, which handles this case.
-TEST(TrackedWeights, KnowWhatToDoWithLargeSamplesAndASmallLambda) {
+TEST(TrackedWeights, AreThoseOfTheRidgeStateIfRoundingSwallowsLambda) {
   TrackedWeights tracked(kDimension, 1e-6);
   SampleSums sums(kDimension);
   const std::vector<float> x(kDimension, 1e9F);

@@ -43,11 +43,11 @@ TEST(Slab, CopiesAreIndependentAndMovesLeaveNothingBehind) {
   EXPECT_EQ(copy.data()[9], 1.0F);
   copy.data()[9] = 2.0F;
   EXPECT_EQ(slab.data()[9], 1.0F);
-  const float* place = slab.data();
+  const float* memory = slab.data();
   Slab moved = std::move(slab);
-  EXPECT_EQ(moved.data(), place);
+  EXPECT_EQ(moved.data(), memory);
   copy = std::move(moved);
-  EXPECT_EQ(copy.data(), place);
+  EXPECT_EQ(copy.data(), memory);
   EXPECT_EQ(copy.data()[9], 1.0F);
   copy = Slab();
   EXPECT_EQ(copy.size(), 0U);

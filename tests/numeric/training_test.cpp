@@ -232,7 +232,7 @@ TEST(Training, EndsWithTheFirstEpochWhoseLossIsSmallEnough) {
   EXPECT_GT(shorter.last_epoch_loss, 1e-4);
 }
 
-TEST(Training, OfWhatIsKnownAlreadyEndsAfterOneEpochAndChangesNothing) {
+TEST(Training, OnSamplesThatFitAlreadyEndsAfterOneEpochAndChangesNothing) {
   Rng rng(6, Stream::kTest);
   for (const auto optimiser : {Optimiser::kSgd, Optimiser::kAdam}) {
     const NetworkShape shape{.inputs = 4, .width = 30, .depth = 3, .biases = true};

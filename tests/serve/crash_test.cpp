@@ -16,7 +16,7 @@
 #include "mcnb/serve/store/sqlite_log_store.h"
 #include "tests/long_tests.h"
 #include "tests/sanitizers.h"
-#include "tests/serve/serving.h"
+#include "tests/serve/server_program.h"
 
 namespace mcnb::crash_test {
 namespace {
@@ -42,7 +42,7 @@ std::string killed_binary() {
 bool live_and_die(const fs::path& data, const std::vector<std::string>& arguments,
                   std::uint64_t longest_microseconds, Rng& rng,
                   const std::function<void(std::uint16_t port, int client)>& load) {
-  Serving server(data, arguments, killed_binary());
+  ServerProgram server(data, arguments, killed_binary());
   const bool serves = !rng.chance(0.1);
   if (serves) {
     const std::uint16_t port = server.port();
@@ -303,7 +303,7 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
   }
   {
     // After one more start, every user who was being forgotten at the last kill is forgotten.
-    Serving server(data, arguments, killed_binary());
+    ServerProgram server(data, arguments, killed_binary());
     server.port();
     // The service looks at its log's size once a second.
     for (int i = 0; i < 1000 && !kSanitized && first_position(data, kBusyModel) <= 100; ++i) {

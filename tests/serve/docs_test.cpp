@@ -7,7 +7,7 @@
 #include "mcnb/serve/http/openapi.h"
 #include "mcnb/serve/http/routes.h"
 #include "tests/serve/http/curl_commands.h"
-#include "tests/serve/serving.h"
+#include "tests/serve/server_program.h"
 
 namespace mcnb::docs_test {
 namespace {
@@ -137,7 +137,7 @@ void expect_documented(const Block& example, const json& response) {
 
 TEST(Docs, EveryExampleOfTheApiWorksAsShown) {
   const TemporaryFolder folder;
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   const std::string address = "http://localhost:" + std::to_string(server.port());
   const std::vector<Block> blocks =
       blocks_of(file_contents(std::filesystem::path(MCNB_SOURCE_DIR) / "docs/HTTP_API.md"));
@@ -165,7 +165,7 @@ TEST(Docs, EveryExampleOfTheApiWorksAsShown) {
 
 TEST(Docs, TheQuickstartOfTheReadmeWorks) {
   const TemporaryFolder folder;
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   const std::string address = "localhost:" + std::to_string(server.port());
   int run = 0;
   for (const Block& block :
@@ -190,7 +190,7 @@ TEST(Docs, TheQuickstartOfTheReadmeWorks) {
 
 TEST(Docs, TheExampleClientLearnsWhatItsUsersLike) {
   const TemporaryFolder folder;
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   const std::string script =
       "python3 " + (std::filesystem::path(MCNB_SOURCE_DIR) / "examples/client.py").string() +
       " --url http://localhost:" + std::to_string(server.port()) + " --rounds 300";

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 
 namespace mcnb::forgetting_test {
 namespace {
@@ -37,7 +37,7 @@ TEST(Forgetting, AForgottenUserIsNowhereOnDisk) {
   set_option(options, "options.history_limit", "3");  // so that some leave it before
   std::vector<std::uint64_t> events;
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.create("m", options);
     running.play(0, 10);
     for (std::uint64_t i = 100; i < 112; ++i) {
@@ -68,7 +68,7 @@ TEST(Forgetting, AForgottenUserIsNowhereOnDisk) {
     running.play(10, 20);
   }
   expect_nothing_of(name, events, folder.path());
-  Running again(folder.path());
+  RunningEngine again(folder.path());
   EXPECT_EQ(again.report().counts.forgotten, 1U);
   EXPECT_EQ(again.report().counts.decisions, 33U);
 }
@@ -88,7 +88,7 @@ TEST(Forgetting, ForgettingThatACrashCutShortIsFinishedAtTheNextStart) {
     storage->log().commit(host.take_batch());  // the process ends before the erasure
   }
   put_file(folder / "snapshots" / "00000001-00000000000000000001.snapshot.part", name);
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   wait_until([&] { return log_beside(folder.path()).erasures().empty(); });
   // Once the erasure counts as done, the user is gone from all files, including the WAL.
   expect_nothing_of(name, {1}, folder.path());
@@ -96,7 +96,7 @@ TEST(Forgetting, ForgettingThatACrashCutShortIsFinishedAtTheNextStart) {
 
 TEST(Forgetting, SeveralAreForgottenWithOneSnapshot) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   running.play(0, 10);
   const std::uint64_t before = running.metrics.snapshots;

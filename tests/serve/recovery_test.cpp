@@ -11,7 +11,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/storage/sqlite.h"
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 
 namespace mcnb::recovery_test {
 namespace {
@@ -23,7 +23,7 @@ TEST(Recovery, NumbersThatAreNotFiniteHarmNobodyElse) {
   for (const ModelMode mode : {ModelMode::kOnline, ModelMode::kLogging}) {
     const TemporaryFolder folder;
     {
-      Running running(folder.path());
+      RunningEngine running(folder.path());
       ModelOptions options = small_model();
       options.mode = mode;
       running.create("m", options);
@@ -37,7 +37,7 @@ TEST(Recovery, NumbersThatAreNotFiniteHarmNobodyElse) {
       EXPECT_EQ(ranks[1]->error->status(), 400);
       EXPECT_FALSE(ranks[2]->error.has_value());
     }
-    Running again(folder.path());
+    RunningEngine again(folder.path());
     EXPECT_EQ(again.report().counts.decisions, 2U);
   }
 }
@@ -53,7 +53,7 @@ TEST(Recovery, ADatabaseThatIsMissingBesideSnapshotsIsNoNewFolder) {
     }
     const auto before = all_files(folder / "snapshots");
     try {
-      Running running(folder.path());
+      RunningEngine running(folder.path());
       FAIL() << "it started";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
@@ -69,7 +69,7 @@ TEST(Recovery, SnapshotsOfAnotherDatabaseAreNotMixedIn) {
   const TemporaryFolder other;
   fill(folder.path());
   {
-    Running running(other.path());
+    RunningEngine running(other.path());
     running.create("m", small_model());
     running.play_together(500, 580);
   }
@@ -87,7 +87,7 @@ TEST(Recovery, ADamagedSnapshotDoesNotPushOutTheSoundOne) {
   damage(folder / "snapshots" / before[1], 200);
   const std::string damaged = file_contents(folder / "snapshots" / before[1]);
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.play(60, 70);
     EXPECT_FALSE(running.snapshot()->error.has_value());
     const std::vector<std::string> after = snapshot_names(folder.path());
@@ -104,7 +104,7 @@ TEST(Recovery, ADamagedSnapshotDoesNotPushOutTheSoundOne) {
 TEST(Recovery, ARestartReadsOnlyWhatNoSnapshotHolds) {
   const TemporaryFolder folder;
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.create("idle", small_model());
     running.create("m", small_model());
     running.play_together(0, 20);
@@ -139,7 +139,7 @@ TEST(Recovery, TheTimeOfARestartIsThatOfAllModelsTogether) {
 
 TEST(Recovery, ASecondSnapshotWaitsForTheFirst) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   running.play(0, 3);
   std::vector<Task> tasks;
@@ -160,7 +160,7 @@ TEST(Recovery, ASecondSnapshotWaitsForTheFirst) {
 
 TEST(Recovery, TheSameRankWithOtherExclusionsIsAConflict) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   RankRequest request = request_of(1, "ann");
   request.eligible[2] = false;
@@ -175,7 +175,7 @@ TEST(Recovery, WhatWaitsStaysBoundedUnderFullBatches) {
   const TemporaryFolder folder;
   EngineOptions options;
   options.queue_limit = 4096;
-  Running running(folder.path(), options);
+  RunningEngine running(folder.path(), options);
   ModelOptions model = small_model();
   model.most_pending = 10;
   running.create("m", model);
@@ -192,7 +192,7 @@ TEST(Recovery, WhatWaitsStaysBoundedUnderFullBatches) {
 
 TEST(Recovery, ARewardAfterTheWaitingTimeIsLateEvenBeforeItsEndIsLogged) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   ModelOptions options = small_model();
   options.waiting_seconds = 10.0;
   running.create("m", options);
@@ -207,7 +207,7 @@ TEST(Recovery, ARewardAfterTheWaitingTimeIsLateEvenBeforeItsEndIsLogged) {
 TEST(Recovery, AModelCanBeDeletedAndMadeAgainInOneBatch) {
   const TemporaryFolder folder;
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.create("m", small_model());
     running.play(0, 3);
     const std::vector<Task> tasks{
@@ -224,13 +224,13 @@ TEST(Recovery, AModelCanBeDeletedAndMadeAgainInOneBatch) {
     EXPECT_EQ(running.report().counts.decisions, 0U);
     EXPECT_EQ(running.metrics.commit_failures, 0U);
   }
-  Running again(folder.path());
+  RunningEngine again(folder.path());
   EXPECT_EQ(again.report().counts.decisions, 0U);
 }
 
 TEST(Recovery, ATaskThatFailsInAnyWayEndsNothing) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   const auto failed =
       running.control([](ControlTask&, ModelHost&, std::int64_t) { throw std::bad_alloc(); });
@@ -248,7 +248,7 @@ TEST(Recovery, ATaskThatFailsInAnyWayEndsNothing) {
 
 TEST(Recovery, ADamagedRowIsOneAskersTrouble) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   running.play(0, 3);
   run_sql(folder.path(), "UPDATE log SET body = x'00' WHERE position = 2");
@@ -270,7 +270,7 @@ TEST(Recovery, OldEventsAreErasedAlsoWhereNothingHappens) {
   options.log_days = 1.0;
   options.trim_seconds = 0.02;
   {
-    Running running(folder.path(), options);
+    RunningEngine running(folder.path(), options);
     running.create("idle", small_model());
     running.create("m", small_model());
     running.play_together(0, 20);
@@ -282,7 +282,7 @@ TEST(Recovery, OldEventsAreErasedAlsoWhereNothingHappens) {
   }
   const Verification states = verify_data(folder.path().string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
-  Running again(folder.path(), options, 1'000'000 + 3 * 86'400'000LL);
+  RunningEngine again(folder.path(), options, 1'000'000 + 3 * 86'400'000LL);
   EXPECT_EQ(again.report().counts.decisions, 25U);
 }
 
@@ -294,14 +294,14 @@ TEST(Recovery, AClockThatIsYearsAheadAtTheStartErasesNothing) {
   options.trim_seconds = 0.01;
   const std::int64_t rows = ask_sql(folder.path(), "SELECT count(*) FROM log");
   {
-    Running running(folder.path(), options, 1'000'000'000'000);
+    RunningEngine running(folder.path(), options, 1'000'000'000'000);
     running.play(60, 64);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_GT(ask_sql(folder.path(), "SELECT count(*) FROM log"), rows);
   }
   // Rows are also kept once the clock is right again but the times in the log are not.
   {
-    Running running(folder.path(), options, 2'000'000);
+    RunningEngine running(folder.path(), options, 2'000'000);
     running.clock.not_before(0);
     running.play(64, 66);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -309,7 +309,7 @@ TEST(Recovery, AClockThatIsYearsAheadAtTheStartErasesNothing) {
   EXPECT_EQ(ask_sql(folder.path(), "SELECT complete FROM models"), 1);
   // Rows are trimmed if the engine does not doubt the clock.
   options.doubt_seconds = 0.0;
-  Running running(folder.path(), options, 2'000'000'000'000);
+  RunningEngine running(folder.path(), options, 2'000'000'000'000);
   SqliteLogStore store = log_beside(folder.path());
   wait_until([&] { return first_position(store, 1) > 1; });
 }
@@ -318,7 +318,7 @@ TEST(Recovery, DeletingAModelThatACrashCutShortIsFinishedAtTheNextStart) {
   const TemporaryFolder folder;
   std::uint32_t id = 0;
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.create("gone", small_model());
     running.create("m", small_model());
     running.rank(request_of(1, "ann"), "gone");
@@ -331,7 +331,7 @@ TEST(Recovery, DeletingAModelThatACrashCutShortIsFinishedAtTheNextStart) {
     // Commit the transaction of a deletion, and do nothing after it.
     log_beside(folder.path()).commit({.models = {id}});
   }
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   const std::string count = "SELECT count(*) FROM log WHERE model = " + std::to_string(id);
   wait_until([&] {
     return ask_sql(folder.path(), count) == 0 && snapshot_names(folder.path()).size() == 1;

@@ -9,7 +9,7 @@
 
 #include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/server.h"
-#include "tests/serve/serving.h"
+#include "tests/serve/server_program.h"
 
 namespace mcnb::service_data_test {
 namespace {
@@ -26,7 +26,7 @@ TEST(ServiceData, DamagedDataIsRefusedByName) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "data");
   put_file(folder / "data" / "mcnb.db", std::string(5000, 'x'));
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   const ProgramOutcome outcome = server.wait();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.errors.find("mcnb.db"), std::string::npos) << outcome.errors;
@@ -36,7 +36,7 @@ TEST(ServiceData, DamagedDataIsRefusedByName) {
 // A folder with two snapshots and the event "kept"; the database holds all of it.
 void serve_twice(const std::filesystem::path& data) {
   for (const char* event : {"kept", "later"}) {
-    Serving server(data);
+    ServerProgram server(data);
     HttpClient http(server.port());
     const HttpReply reply =
         http.post("/v1/models/default/rank",
@@ -68,7 +68,7 @@ TEST(ServiceData, ADamagedSnapshotIsSetAsideAndTheOneBeforeServes) {
   const auto snapshots = snapshots_of(folder / "data");
   ASSERT_EQ(snapshots.size(), 2U);
   change_byte(snapshots[1], file_contents(snapshots[1]).size() / 2);
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   HttpClient http(server.port());
   for (const char* event : {"kept", "later"}) {
     EXPECT_EQ(http.get("/v1/models/default/events/" + std::string(event)).status, 200);
@@ -86,7 +86,7 @@ TEST(ServiceData, ADamagedEventIsRefusedByName) {
   std::filesystem::remove_all(folder / "data" / "snapshots");  // so that all events are needed
   change_byte(database, file_contents(database).find("kept") + 1);
   const std::string damaged = file_contents(database);
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   const ProgramOutcome outcome = server.wait();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.errors.find("checksum"), std::string::npos) << outcome.errors;
@@ -141,7 +141,7 @@ TEST(ServiceData, ClocksThatWereAheadOrBehindDoNoHarm) {
   decide_at(folder / "ahead", kFuture);
   {
     // Before the restart the clock was far ahead: times go on from there, and the event waits.
-    Serving server(folder / "ahead");
+    ServerProgram server(folder / "ahead");
     HttpClient http(server.port());
     EXPECT_EQ(http.post("/v1/models/default/events/old/reward", R"({"value":1})").body,
               R"({"outcome":"learned"})");
@@ -154,7 +154,7 @@ TEST(ServiceData, ClocksThatWereAheadOrBehindDoNoHarm) {
   decide_at(folder / "behind", 1000);
   {
     // Before the restart it was 1970: the waiting time is over, but nothing is erased by age.
-    Serving server(folder / "behind");
+    ServerProgram server(folder / "behind");
     HttpClient http(server.port());
     EXPECT_EQ(http.post("/v1/models/default/events/old/reward", R"({"value":1})").body,
               R"({"outcome":"late"})");
@@ -174,7 +174,7 @@ TEST(ServiceData, ABackupIsADataFolder) {
   const TemporaryFolder folder;
   std::string kept;
   {
-    Serving server(folder / "data");
+    ServerProgram server(folder / "data");
     HttpClient http(server.port());
     http.post("/v1/models/default/rank", R"({"eventId":"before",)" + kRank.substr(1));
     EXPECT_EQ(http.post("/v1/models/default/snapshot", "").status, 200);
@@ -188,7 +188,7 @@ TEST(ServiceData, ABackupIsADataFolder) {
   const std::filesystem::path backup = folder / "data" / "backups" / "monday";
   const Verification states = verify_data(backup.string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
-  Serving server(backup);
+  ServerProgram server(backup);
   HttpClient http(server.port());
   EXPECT_EQ(http.get("/v1/models/default/events/kept").body, kept);
   EXPECT_EQ(http.get("/v1/models/default/events/after").status, 404);

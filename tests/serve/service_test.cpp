@@ -9,7 +9,7 @@
 
 #include "mcnb/serve/http/api_keys.h"
 #include "mcnb/serve/server.h"
-#include "tests/serve/serving.h"
+#include "tests/serve/server_program.h"
 
 namespace mcnb::service_test {
 namespace {
@@ -26,7 +26,7 @@ TEST(Service, StopsInGoodOrderAndStartsAgain) {
   const TemporaryFolder folder;
   std::string event;
   {
-    Serving server(folder / "data");
+    ServerProgram server(folder / "data");
     HttpClient http(server.port());
     const HttpReply reply = http.post("/v1/models/default/rank", kRank);
     ASSERT_EQ(reply.status, 200) << reply.body;
@@ -35,16 +35,16 @@ TEST(Service, StopsInGoodOrderAndStartsAgain) {
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
     EXPECT_NE(outcome.errors.find("\"message\":\"stopped\""), std::string::npos);
   }
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   HttpClient http(server.port());
   EXPECT_EQ(http.get("/v1/models/default/events/" + event).status, 200);
 }
 
 TEST(Service, ASecondServerOnTheSameDataIsRefused) {
   const TemporaryFolder folder;
-  Serving first(folder / "data");
+  ServerProgram first(folder / "data");
   first.port();
-  Serving second(folder / "data");
+  ServerProgram second(folder / "data");
   const ProgramOutcome outcome = second.wait();
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.errors.find("another server has this data folder"), std::string::npos);
@@ -60,7 +60,7 @@ TEST(Service, RolesAllowWhatTheySay) {
               "\"\nsha256 = \"" + sha256_hex(std::string(role) + "-secret") + "\"\n";
   }
   put_file(folder / "config.toml", config);
-  Serving server(folder / "data", {"--config", (folder / "config.toml").string()});
+  ServerProgram server(folder / "data", {"--config", (folder / "config.toml").string()});
   const std::uint16_t port = server.port();
   HttpClient nobody(port);
   HttpClient wrong(port, "guess");
@@ -103,7 +103,7 @@ TEST(Service, WithoutKeysItListensOnLoopbackOnly) {
 
 TEST(Service, BodiesAndHeadersAreLimited) {
   const TemporaryFolder folder;
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   HttpClient http(server.port());
   const HttpReply large =
       http.post("/v1/models/default/rank", "{\"a\":\"" + std::string(1 << 20, 'x') + "\"}");
@@ -132,8 +132,8 @@ TEST(Service, BodiesAndHeadersAreLimited) {
 
 TEST(Service, SlowClientsAreEndedAndBlockNobody) {
   const TemporaryFolder folder;
-  Serving server(folder / "data",
-                 {"--header-seconds", "0.3", "--body-seconds", "0.3", "--idle-seconds", "0.6"});
+  ServerProgram server(folder / "data", {"--header-seconds", "0.3", "--body-seconds", "0.3",
+                                         "--idle-seconds", "0.6"});
   const std::uint16_t port = server.port();
   std::vector<std::unique_ptr<HttpClient>> slow;
   for (const char* beginning :
@@ -158,7 +158,7 @@ TEST(Service, SlowClientsAreEndedAndBlockNobody) {
 
 TEST(Service, ConnectionsAreLimited) {
   const TemporaryFolder folder;
-  Serving server(folder / "data", {"--connections", "3"});
+  ServerProgram server(folder / "data", {"--connections", "3"});
   const std::uint16_t port = server.port();
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 3; ++i) {
@@ -180,7 +180,7 @@ TEST(Service, ConnectionsAreLimited) {
 
 TEST(Service, AFullQueueIsAnsweredWith503AndRetryAfter) {
   const TemporaryFolder folder;
-  Serving server(folder / "data", {"--queue", "1"});
+  ServerProgram server(folder / "data", {"--queue", "1"});
   const std::uint16_t port = server.port();
   std::atomic<int> served{0};
   std::atomic<int> refused{0};
@@ -219,7 +219,7 @@ TEST(Service, SpeaksTls) {
                          key + " -out " + certificate + " 2> " + (folder / "openssl").string())
                             .c_str()),
             0);
-  Serving server(folder / "data", {"--certificate", certificate, "--private-key", key});
+  ServerProgram server(folder / "data", {"--certificate", certificate, "--private-key", key});
   const std::string address = "https://localhost:" + std::to_string(server.port());
   const std::string printed = (folder / "printed").string();
   EXPECT_EQ(std::system(("curl -sS --fail --cacert " + certificate + " " + address + "/readyz > " +
@@ -232,7 +232,7 @@ TEST(Service, SpeaksTls) {
 
 TEST(Service, MetricsCountWhatHappens) {
   const TemporaryFolder folder;
-  Serving server(folder / "data");
+  ServerProgram server(folder / "data");
   HttpClient http(server.port());
   const std::string event =
       json::parse(http.post("/v1/models/default/rank", kRank).body).at("eventId");
@@ -274,10 +274,10 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
   const TemporaryFolder folder;
   put_file(folder / "config.toml",
            "[models.default]\ndimension = 8\n[models.default.options]\nwidth = 8\n");
-  std::unique_ptr<Serving> server;
+  std::unique_ptr<ServerProgram> server;
   {
     const SmallDisk small(1'000'000);
-    server = std::make_unique<Serving>(
+    server = std::make_unique<ServerProgram>(
         folder / "data",
         std::vector<std::string>{"--config", (folder / "config.toml").string(), "--threads", "1"});
     server->port();

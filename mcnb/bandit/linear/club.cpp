@@ -6,25 +6,19 @@
 namespace mcnb {
 namespace {
 
-// Returns a function that finds the state of an arm's component on a block. Most rounds have one
-// user and one block: their state is looked up once.
-auto component_states(const LinearUsers& users, const LinearClusters& clusters,
+// Returns a function that finds the ridge state of an arm's component on a block. Most rounds have
+// one user and one block: their state is looked up once.
+auto component_ridges(const LinearUsers& users, const LinearClusters& clusters,
                       const Round& round) {
   const UserId first = round.arms.front().user;
   const std::optional<std::uint32_t> first_block = users.blocks().find(round.arms.front().features);
-  const RidgeState* const state = first_block ? clusters.find(first, *first_block) : nullptr;
+  const RidgeState* const ridge = first_block ? clusters.find(first, *first_block) : nullptr;
   return [=, &clusters](const Arm& arm, std::uint32_t block) {
-    return arm.user == first && block == first_block ? state : clusters.find(arm.user, block);
+    return arm.user == first && block == first_block ? ridge : clusters.find(arm.user, block);
   };
 }
 
 // CLUB: users in a graph share what they know with everybody they are connected to.
-//
-// Choose: an arm is scored with the ridge state of its user's component, which holds the samples of
-// all members: x.w + alpha sqrt(x^T M^-1 x * log(1 + t)).
-// Learn: the user u takes the sample; then u loses its edge to every user j with
-// ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j)), where w and T are each user's own. Edges never come
-// back. Start data updates states and cuts no edges.
 //
 // A user without samples has w = 0 and F(0) = 1. With alpha_2 = 1 and weights of at most unit
 // length, nobody loses an edge to such a user, so in the complete graph these users connect
@@ -40,26 +34,37 @@ class Club final : public Policy {
         clusters_(users_, make_user_graph(options.graph, users_.known(), setup.seed)),
         threads_(*setup.threads) {}
 
-  std::size_t user_count() const override { return users_.count(); }
-  void add_users(std::size_t count) override {
-    users_.add_users(count);
-    clusters_.add_users(count);
-  }
-
-  void start(UserId user, const Sample& sample) override {
-    users_.check_start(user, sample);
-    add_sample(user, sample.features, sample.reward);
-  }
-
+  // The decision. An arm is scored with the ridge regression (M, w) of its user's component V, over
+  // the samples of all members: M = lambda I + sum x x^T, w = M^-1 sum r x.
   ArmIndex choose(const Round& round) override {
     users_.check_round(round);
-    return choose_arm(round, upper_bounds(), component_states(users_, clusters_, round));
+    const auto ridge_of = component_ridges(users_, clusters_, round);  // (M, w) of V
+    return choose_arm(round, upper_bounds(), ridge_of);                // argmax of upper_bounds
   }
 
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
-    return score_arms(round, upper_bounds(), component_states(users_, clusters_, round),
+    return score_arms(round, upper_bounds(), component_ridges(users_, clusters_, round),
                       [this](const Arm& arm) { return clusters_.graph().size(arm.user); });
+  }
+
+  // The update with the reward r of the arm x of user u. Each user has a regression of its own,
+  // with weights w and T samples; F(T) = sqrt((1 + ln(1 + T)) / (1 + T)) says how far w may be off.
+  // Edges never come back.
+  void learn(RoundId round, const Arm& arm, float reward) override {
+    users_.check_feedback(round, arm, reward);
+    // M += x x^T and b += r x, for u and for its component
+    add_sample(arm.user, arm.features, reward);
+    // t += 1
+    ++rewards_;
+    // cut every edge (u, j) with ||w_u - w_j|| > alpha_2 (F(T_u) + F(T_j))
+    clusters_.cut_distant(arm.user, options_.alpha_2);
+  }
+
+  // Cuts no edges.
+  void start(UserId user, const Sample& sample) override {
+    users_.check_start(user, sample);
+    add_sample(user, sample.features, sample.reward);
   }
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
@@ -67,11 +72,10 @@ class Club final : public Policy {
     return clusters_.graph().members(arm.user);
   }
 
-  void learn(RoundId round, const Arm& arm, float reward) override {
-    users_.check_feedback(round, arm, reward);
-    add_sample(arm.user, arm.features, reward);
-    ++rewards_;
-    clusters_.cut_distant(arm.user, options_.alpha_2);
+  std::size_t user_count() const override { return users_.count(); }
+  void add_users(std::size_t count) override {
+    users_.add_users(count);
+    clusters_.add_users(count);
   }
 
   std::size_t memory_bytes() const override {
@@ -96,15 +100,16 @@ class Club final : public Policy {
     clusters_.add(users_.add(user, features, reward), features, reward);
   }
 
+  // The value of an arm: x.w + alpha sqrt(x^T M^-1 x * log(1 + t)).
   UpperBounds upper_bounds() const {
     return {users_, threads_, exploration_scale(options_.alpha, rewards_)};
   }
 
   ClubOptions options_;
-  LinearUsers users_;
-  LinearClusters clusters_;
+  LinearUsers users_;        // the own samples, M and w of every user
+  LinearClusters clusters_;  // the graph, and the samples, M and w of every component
   ThreadPool& threads_;
-  std::uint64_t rewards_ = 0;
+  std::uint64_t rewards_ = 0;  // t
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 
@@ -58,9 +59,7 @@ void FeatureBlocks::refuse(const Features& features, const std::string& what) co
 void FeatureBlocks::check(const Round& round) const {
   const Features& first = round.arms.front().features;
   const auto as_first = [&](const Arm& arm) { return same_block(arm.features, first); };
-  const auto where = [&](const Arm& arm) {
-    return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
-  };
+  const auto where = [&](const Arm& arm) { return arm_name(round.id, index(arm.index)); };
   if (std::ranges::all_of(round.arms, as_first)) {
     check(first, [&] { return where(round.arms.front()); });
     return;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/base/check.h"
 
 namespace mcnb {
@@ -22,14 +23,12 @@ void LinearUsers::check_arm(const Arm& arm) const {
 
 void LinearUsers::check_feedback(RoundId round, const Arm& arm, float reward) const {
   mcnb::check_feedback(round, arm, reward, count(), shape_);
-  blocks_.check(arm.features, [&] {
-    return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-  });
+  blocks_.check(arm.features, [&] { return feedback_name(round, arm); });
 }
 
 void LinearUsers::check_start(UserId user, const Sample& sample) const {
   mcnb::check_start(user, sample, count(), shape_);
-  blocks_.check(sample.features, [&] { return fmt::format("start of user {}", index(user)); });
+  blocks_.check(sample.features, [&] { return start_name(user); });
 }
 
 const LinearState* LinearUsers::find(UserId user) const {

@@ -1,9 +1,8 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "mcnb/bandit/basic_policy.h"
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/bandit/neural/neural_model.h"
 #include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
@@ -44,7 +43,7 @@ class EpsilonGreedy final : public BasicPolicy {
 
   void start(UserId user, const Sample& sample) override {
     check(user, sample);
-    take_in(sample, [&] { return fmt::format("start of user {}", index(user)); });
+    take_in(sample, [&] { return start_name(user); });
   }
 
   std::vector<Score> scores(const Round& round) override {
@@ -76,9 +75,7 @@ class EpsilonGreedy final : public BasicPolicy {
 
   void learn(RoundId round, const Arm& arm, float reward) override {
     check(round, arm, reward);
-    take_in({arm.features, reward}, [&] {
-      return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-    });
+    take_in({arm.features, reward}, [&] { return feedback_name(round, arm); });
     model_.count_reward();
   }
 
@@ -109,7 +106,7 @@ class EpsilonGreedy final : public BasicPolicy {
 
   float estimate(const Round& round, std::size_t i, std::vector<float>& activations) const {
     const float estimate = value(round.arms[i].features, activations);
-    check_value(estimate, [&] { return fmt::format("round {}, arm {}", index(round.id), i); });
+    check_value(estimate, [&] { return arm_name(round.id, i); });
     return estimate;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/bandit/neural/neuucb.h"
 #include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/error.h"
@@ -95,9 +96,8 @@ class NeuAu final : public Policy {
   void start(UserId user, const Sample& sample) override {
     check_start(user, sample, user_count(), shape_);
     room_.resize(features_.length());
-    const Features both = features_.join(sample.features, user, room_.data(), [&] {
-      return fmt::format("start of user {}", index(user));
-    });
+    const Features both =
+        features_.join(sample.features, user, room_.data(), [&] { return start_name(user); });
     bandit_->start(user, {both, sample.reward});
   }
 
@@ -108,9 +108,8 @@ class NeuAu final : public Policy {
     check_feedback(round, arm, reward, user_count(), shape_);
     room_.resize(features_.length());
     Arm both = arm;
-    both.features = features_.join(arm.features, arm.user, room_.data(), [&] {
-      return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-    });
+    both.features = features_.join(arm.features, arm.user, room_.data(),
+                                   [&] { return feedback_name(round, arm); });
     bandit_->learn(round, both, reward);
   }
 
@@ -129,9 +128,8 @@ class NeuAu final : public Policy {
     room_.resize(round.arms.size() * features_.length());
     for (std::size_t i = 0; i < round.arms.size(); ++i) {
       Arm& arm = round_.arms[i];
-      arm.features =
-          features_.join(arm.features, arm.user, room_.data() + i * features_.length(),
-                         [&] { return fmt::format("round {}, arm {}", index(round.id), i); });
+      arm.features = features_.join(arm.features, arm.user, room_.data() + i * features_.length(),
+                                    [&] { return arm_name(round.id, i); });
     }
     return round_;
   }

@@ -1,13 +1,12 @@
 #include "mcnb/bandit/neural/neuucb.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "mcnb/bandit/basic_policy.h"
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/bandit/policy_kind.h"
 #include "mcnb/base/random.h"
 
@@ -47,7 +46,7 @@ class SharedNeuralBandit final : public BasicPolicy {
 
   void start(UserId user, const Sample& sample) override {
     check(user, sample);
-    take_in(sample, [&] { return fmt::format("start of user {}", index(user)); });
+    take_in(sample, [&] { return start_name(user); });
   }
 
   // Most arms cannot win, however uncertain they are: choose skips their squares, the costliest
@@ -75,9 +74,7 @@ class SharedNeuralBandit final : public BasicPolicy {
 
   void learn(RoundId round, const Arm& arm, float reward) override {
     check(round, arm, reward);
-    take_in({arm.features, reward}, [&] {
-      return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-    });
+    take_in({arm.features, reward}, [&] { return feedback_name(round, arm); });
     model_.count_reward();
   }
 
@@ -111,9 +108,7 @@ class SharedNeuralBandit final : public BasicPolicy {
           for (std::size_t i = first; i < end; ++i) {
             const Arm& arm = round.arms[arms[i]];
             find_gradient(shape(), model_.network(), arm.features, gradients_[i]);
-            check_value(gradients_[i].value, [&] {
-              return fmt::format("round {}, arm {}", index(round.id), index(arm.index));
-            });
+            check_value(gradients_[i].value, [&] { return arm_name(round.id, index(arm.index)); });
           }
         });
   }

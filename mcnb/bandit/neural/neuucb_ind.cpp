@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mcnb/bandit/basic_policy.h"
+#include "mcnb/bandit/input_names.h"
 #include "mcnb/bandit/neural/confidence_matrix.h"
 #include "mcnb/bandit/neural/neural_model.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -53,7 +54,7 @@ class NeuUcbInd final : public BasicPolicy {
 
   void start(UserId user, const Sample& sample) override {
     check(user, sample);
-    take_in(user, sample, [&] { return fmt::format("start of user {}", index(user)); });
+    take_in(user, sample, [&] { return start_name(user); });
   }
 
   std::vector<Score> scores(const Round& round) override {
@@ -74,9 +75,7 @@ class NeuUcbInd final : public BasicPolicy {
 
   void learn(RoundId round, const Arm& arm, float reward) override {
     check(round, arm, reward);
-    take_in(arm.user, {arm.features, reward}, [&] {
-      return fmt::format("feedback on round {}, arm {}", index(round), index(arm.index));
-    });
+    take_in(arm.user, {arm.features, reward}, [&] { return feedback_name(round, arm); });
     ++rewards_;
     if (options_.neural.training_is_due(rewards_)) {
       train();
@@ -181,8 +180,7 @@ void NeuUcbInd::score_arms(const Round& round, std::size_t begin, std::size_t en
   Learner& learner = learner_of(round.arms[begin].user);
   for (std::size_t i = begin; i < end; ++i) {
     find_gradient(shape_, learner.network, round.arms[i].features, gradients_[i]);
-    check_value(gradients_[i].value,
-                [&] { return fmt::format("round {}, arm {}", index(round.id), i); });
+    check_value(gradients_[i].value, [&] { return arm_name(round.id, i); });
   }
   learner.matrix.find_squares(threads_, std::span(gradients_).subspan(begin, end - begin),
                               std::span(squares_).subspan(begin, end - begin));

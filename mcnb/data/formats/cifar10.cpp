@@ -4,8 +4,8 @@
 #include "mcnb/base/error.h"
 #include "mcnb/data/formats/binary_reader.h"
 #include "mcnb/data/formats/column_growth.h"
-#include "mcnb/data/formats/fields.h"
 #include "mcnb/data/formats/samples_readers.h"
+#include "mcnb/data/formats/text_fields.h"
 
 namespace mcnb {
 namespace {

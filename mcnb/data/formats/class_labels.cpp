@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "mcnb/base/error.h"
-#include "mcnb/data/formats/fields.h"
+#include "mcnb/data/formats/text_fields.h"
 
 namespace mcnb {
 

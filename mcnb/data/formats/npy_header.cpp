@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "mcnb/data/formats/fields.h"
+#include "mcnb/data/formats/text_fields.h"
 
 namespace mcnb {
 namespace {

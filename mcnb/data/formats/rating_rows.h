@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
-#include "mcnb/data/formats/fields.h"
 #include "mcnb/data/formats/name_table.h"
+#include "mcnb/data/formats/text_fields.h"
 #include "mcnb/data/formats/text_reader.h"
 #include "mcnb/data/ratings.h"
 

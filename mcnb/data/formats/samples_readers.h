@@ -72,7 +72,7 @@ Samples read_npy(const Input& values, const std::optional<Input>& labels);
 
 // A user's own file: a CSV, or a .npy with the label in the last column, recognised by its first
 // bytes, not by its name. Throws Error (kUsage) for a label column by name in a .npy file.
-Samples read_own_samples(const Input& input, const LabelledCsvOptions& options,
-                         ThreadPool& threads);
+Samples read_samples_file(const Input& input, const LabelledCsvOptions& options,
+                          ThreadPool& threads);
 
 }  // namespace mcnb

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
-#include "mcnb/data/formats/fields.h"
 #include "mcnb/data/formats/input.h"
 #include "mcnb/data/formats/read_report.h"
+#include "mcnb/data/formats/text_fields.h"
 
 namespace mcnb {
 

@@ -62,7 +62,7 @@ std::uint64_t content_checksum(const fs::path& path) {
 }
 
 void write_provenance(StateWriter& writer, const Provenance& made_from) {
-  writer.write_string(made_from.recipe);
+  writer.write_string(made_from.preparation);
   writer.write(static_cast<std::uint64_t>(made_from.sources.size()));
   for (const fs::path& source : made_from.sources) {
     writer.write_string(source.filename().string());
@@ -76,9 +76,9 @@ void check_provenance(StateReader& reader, const Provenance& made_from) {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", reader.name(), why));
   };
-  const std::string recipe = reader.read_string(kLongestText);
-  if (recipe != made_from.recipe) {
-    refuse(fmt::format("made with \"{}\", expected \"{}\"", recipe, made_from.recipe));
+  const std::string preparation = reader.read_string(kLongestText);
+  if (preparation != made_from.preparation) {
+    refuse(fmt::format("made with \"{}\", expected \"{}\"", preparation, made_from.preparation));
   }
   const auto sources = reader.read<std::uint64_t>();
   if (sources > kMostSources) {

@@ -67,15 +67,15 @@ std::vector<std::uint64_t> draw_other_pairs(const std::vector<std::uint64_t>& ta
 
 }  // namespace
 
-RatingLabels label_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe) {
+RatingLabels label_stars(const ReducedRatings& ratings, const PreparationOptions& preparation) {
   RatingLabels labels;
   labels.rows.reserve(ratings.rows.size());
   for (const ReducedRatings::Row& row : ratings.rows) {
     const auto value = static_cast<double>(row.value);
-    const bool liked = value > recipe.liked_above;
-    if (recipe.protocol == Protocol::kText) {
+    const bool liked = value > preparation.liked_above;
+    if (preparation.protocol == Protocol::kText) {
       labels.rows.push_back({row.user, row.item, row.value, liked});
-    } else if (liked || value < recipe.disliked_below) {
+    } else if (liked || value < preparation.disliked_below) {
       labels.rows.push_back({row.user, row.item, liked ? 1.0F : -1.0F, liked});
     } else {
       ++labels.dropped;
@@ -84,7 +84,7 @@ RatingLabels label_stars(const ReducedRatings& ratings, const RecommendationReci
   return labels;
 }
 
-RatingLabels label_links(const ReducedRatings& links, const RecommendationRecipe& recipe) {
+RatingLabels label_links(const ReducedRatings& links, const PreparationOptions& preparation) {
   if (links.users != links.items) {
     throw Error(ErrorKind::kInput, "links: expected the same nodes on both sides");
   }
@@ -108,9 +108,9 @@ RatingLabels label_links(const ReducedRatings& links, const RecommendationRecipe
   if (linked != mirrored || std::ranges::adjacent_find(linked) != linked.end()) {
     throw Error(ErrorKind::kInput, "links: expected each once in both directions");
   }
-  const float entry = recipe.protocol == Protocol::kText ? 0.0F : -1.0F;
+  const float entry = preparation.protocol == Protocol::kText ? 0.0F : -1.0F;
   for (const std::uint64_t number : draw_other_pairs(linked, linked.empty() ? 0 : pairs.count(),
-                                                     2 * linked.size(), recipe.data_seed)) {
+                                                     2 * linked.size(), preparation.data_seed)) {
     const NodePair pair = pairs.pair(number);
     labels.rows.push_back({pair.low, pair.high, entry, false});
     ++labels.non_links;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mcnb/data/prepare/recommendation_recipe.h"
-#include "mcnb/data/prepare/reduction.h"
+#include "mcnb/data/prepare/preparation_options.h"
+#include "mcnb/data/prepare/reduced_ratings.h"
 
 namespace mcnb {
 
@@ -27,14 +27,14 @@ struct RatingLabels {
   std::uint64_t non_links = 0;  // that were drawn
 };
 
-// Stars above the recipe's bound are liked.
-RatingLabels label_stars(const ReducedRatings& ratings, const RecommendationRecipe& recipe);
+// Stars above the bound of the options are liked.
+RatingLabels label_stars(const ReducedRatings& ratings, const PreparationOptions& preparation);
 
 // Links are liked. Twice as many pairs of distinct nodes without a link, drawn uniformly (all of
 // them if there are fewer), are not liked; in the matrix they are 0, or -1 under kNotebook. Each
 // link and each non-link is one mirrored row, so that both directions of a link are in the same
 // half of the rows. Throws Error (kInput) if a link lacks its other direction.
-RatingLabels label_links(const ReducedRatings& links, const RecommendationRecipe& recipe);
+RatingLabels label_links(const ReducedRatings& links, const PreparationOptions& preparation);
 
 // Marks a random half of the rows (rounded down).
 std::vector<bool> draw_half(std::size_t rows, std::uint64_t seed);

@@ -22,9 +22,9 @@ constexpr double kShortest = 1e-7;
 constexpr std::uint64_t kMostMembers = 1'000'000'000;
 constexpr std::uint64_t kMostPairs = 100'000'000'000;
 
-std::size_t component_count(const RecommendationRecipe& recipe) {
-  return recipe.protocol == Protocol::kNotebook ? kRecommendationFeatures - 1
-                                                : kRecommendationFeatures;
+std::size_t component_count(const PreparationOptions& preparation) {
+  return preparation.protocol == Protocol::kNotebook ? kRecommendationFeatures - 1
+                                                     : kRecommendationFeatures;
 }
 
 // Calls take(user, item) for every (user, item) that a labelled pair stands for.
@@ -171,23 +171,25 @@ void check_features(StateReader& reader, std::span<const float> features, std::s
 
 }  // namespace
 
-std::string recipe_text(const RecommendationRecipe& recipe) {
+std::string preparation_text(const PreparationOptions& preparation) {
   return fmt::format(
       "kind={} protocol={} svd={} liked_above={} disliked_below={} most_users={} most_items={} "
       "data_seed={}",
-      recipe.kind == RatingKind::kStars ? "stars" : "links",
-      recipe.protocol == Protocol::kText ? "text" : "notebook",
-      recipe.svd == SvdSource::kAll ? "all" : "held-out", recipe.liked_above, recipe.disliked_below,
-      recipe.most_users, recipe.most_items, recipe.data_seed);
+      preparation.kind == RatingKind::kStars ? "stars" : "links",
+      preparation.protocol == Protocol::kText ? "text" : "notebook",
+      preparation.svd == SvdSource::kAll ? "all" : "held-out", preparation.liked_above,
+      preparation.disliked_below, preparation.most_users, preparation.most_items,
+      preparation.data_seed);
 }
 
 RecommendationData prepare_recommendation(const Ratings& ratings,
-                                          const RecommendationRecipe& recipe, ThreadPool& threads) {
-  const bool links = recipe.kind == RatingKind::kLinks;
+                                          const PreparationOptions& preparation,
+                                          ThreadPool& threads) {
+  const bool links = preparation.kind == RatingKind::kLinks;
   const std::uint64_t directions = links ? 2 : 1;
   const auto most_users = static_cast<std::size_t>(
-      links ? std::min(recipe.most_users, recipe.most_items) : recipe.most_users);
-  const auto most_items = links ? most_users : static_cast<std::size_t>(recipe.most_items);
+      links ? std::min(preparation.most_users, preparation.most_items) : preparation.most_users);
+  const auto most_items = links ? most_users : static_cast<std::size_t>(preparation.most_items);
   ReducedRatings reduced = reduce_ratings(ratings, most_users, most_items);
   RecommendationData data;
   data.counts = {.ratings = ratings.size() / directions,
@@ -197,14 +199,15 @@ RecommendationData prepare_recommendation(const Ratings& ratings,
                  .kept_users = reduced.users.size(),
                  .kept_items = reduced.items.size()};
 
-  const RatingLabels labels = links ? label_links(reduced, recipe) : label_stars(reduced, recipe);
+  const RatingLabels labels =
+      links ? label_links(reduced, preparation) : label_stars(reduced, preparation);
   reduced.rows = {};
   data.counts.between_bounds = labels.dropped;
   data.counts.non_links = labels.non_links;
   std::vector<bool> in_matrix(labels.rows.size(), true);
   std::vector<bool> in_rounds = in_matrix;
-  if (recipe.svd == SvdSource::kHeldOut) {
-    in_matrix = draw_half(labels.rows.size(), recipe.data_seed);
+  if (preparation.svd == SvdSource::kHeldOut) {
+    in_matrix = draw_half(labels.rows.size(), preparation.data_seed);
     in_rounds = in_matrix;
     in_rounds.flip();
   }
@@ -214,7 +217,7 @@ RecommendationData prepare_recommendation(const Ratings& ratings,
     throw Error(ErrorKind::kInput, fmt::format("no ratings to make features of: {} of {} are left",
                                                labels.rows.size(), data.counts.ratings));
   }
-  const std::size_t components = component_count(recipe);
+  const std::size_t components = component_count(preparation);
   const TruncatedSvd svd = truncated_svd(matrix, components, threads);
   const Side members = make_features(svd.left, components, reduced.users);
   const Side items = make_features(svd.right, components, reduced.items);

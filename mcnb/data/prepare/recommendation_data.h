@@ -9,8 +9,8 @@
 
 #include "mcnb/base/state_file.h"
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/data/prepare/preparation_options.h"
 #include "mcnb/data/prepare/provenance.h"
-#include "mcnb/data/prepare/recommendation_recipe.h"
 #include "mcnb/data/ratings.h"
 
 namespace mcnb {
@@ -93,11 +93,12 @@ struct RecommendationData {
   bool operator==(const RecommendationData&) const = default;
 };
 
-// Equal ratings and recipes give equal data, bit for bit, with any number of threads. Throws Error:
+// Equal ratings and options give equal data, bit for bit, with any number of threads. Throws Error:
 // kInput if nothing is left to make features or rounds of, kLimit if the singular vectors do not
 // converge.
 RecommendationData prepare_recommendation(const Ratings& ratings,
-                                          const RecommendationRecipe& recipe, ThreadPool& threads);
+                                          const PreparationOptions& preparation,
+                                          ThreadPool& threads);
 
 // What was kept and what was left out, in words.
 std::string describe(const RecommendationData& data);

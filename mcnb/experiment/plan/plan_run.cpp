@@ -146,11 +146,11 @@ class PlanRun {
     }
   }
 
-  // Replaces what was noted about the policy before.
+  // Replaces what was noted about the policy before, except that it could not be matched.
   void note_options(ChosenOptions chosen) {
     std::erase_if(outcome_.chosen, [&](const ChosenOptions& before) {
       return before.environment == chosen.environment && before.at == chosen.at &&
-             before.policy == chosen.policy && before.chosen != kNotMatched;
+             before.policy == chosen.policy && before.matched;
     });
     outcome_.chosen.push_back(std::move(chosen));
   }
@@ -316,7 +316,8 @@ class PlanRun {
     ChosenOptions chosen{.environment = study.environment,
                          .at = study.at,
                          .policy = policy.label,
-                         .chosen = kNotMatched};
+                         .chosen = kNotMatched,
+                         .matched = false};
     if (!options.contains("train_steps") || options.at("training") != "replay") {
       if (options.contains("training")) {
         outcome_.chosen.push_back(std::move(chosen));
@@ -336,6 +337,7 @@ class PlanRun {
       policy.options["stop_loss"] = "0";
     }
     chosen.chosen = written(policy);
+    chosen.matched = true;
     note_options(std::move(chosen));
   }
 

@@ -14,10 +14,11 @@ struct ChosenOptions {
   std::string environment;
   std::string at;
   std::string policy;       // as the plan names it
-  std::string chosen;       // as it was run
+  std::string chosen;       // as it was run, or why its trainings could not be matched
   std::size_t points = 0;   // combinations of options that were tried; 0: it was not tuned
   double regret = 0.0;      // mean of the chosen combination in the tuning runs
   std::uint64_t steps = 0;  // all gradient steps that the tuning of this policy took
+  bool matched = true;      // false if its trainings should have been matched and could not be
 };
 
 struct StudyResults {

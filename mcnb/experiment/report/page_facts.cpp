@@ -5,7 +5,7 @@
 #include <ctime>
 #include <sstream>
 
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 namespace mcnb {
 namespace {

@@ -14,20 +14,6 @@
 namespace mcnb {
 namespace {
 
-// Notes about runs of other programs, or of several machines.
-void note_origins(const CellStore& store, Section& section) {
-  const auto& programs = section.origins.programs;
-  const bool has_own = programs.contains(store.program());
-  if (programs.size() > 1 || (programs.size() == 1 && !has_own)) {
-    section.notes.push_back("runs: " + counts_text(programs, "of build") +
-                            (has_own ? "" : "; this one is " + store.program()));
-  }
-  if (const auto& machines = section.origins.machines; machines.size() > 1) {
-    section.notes.push_back("runs: " + counts_text(machines, "on") +
-                            "; their seconds cannot be compared");
-  }
-}
-
 void hide_folders(Section& section) {
   for (NamedTable& table : section.tables) {
     table.caption = without_folders(table.caption);
@@ -44,21 +30,6 @@ void hide_folders(Section& section) {
 std::string first_sentence(const std::string& text) {
   return text.substr(0, text.find_first_of("\n;"));
 }
-
-// Tells the observer when runs begin and end.
-class WatchedRuns {
- public:
-  WatchedRuns(ReportObserver& observer, RunControl& control, const ExperimentProgress& progress)
-      : observer_(observer) {
-    observer_.runs_begin(control, progress);
-  }
-  ~WatchedRuns() { observer_.runs_end(); }
-  WatchedRuns(const WatchedRuns&) = delete;
-  WatchedRuns& operator=(const WatchedRuns&) = delete;
-
- private:
-  ReportObserver& observer_;
-};
 
 class ReportMaker {
  public:
@@ -198,12 +169,15 @@ class ReportMaker {
       if (request.tune && plan.tuning.grids.empty()) {
         notes.push_back("nothing is tuned: the plan has no grid");
       }
-      const PlanResults results = run(plan, std::move(studies), request.tune, stored_only, outcome);
+      PlanReport report = report_plan(plan, std::move(studies), store_,
+                                      options_of(plan, request, stored_only), observer_);
+      outcome.missing += report.results.missing;
+      outcome.failed += report.results.failed;
+      outcome.interrupted = report.interrupted;
       if (outcome.interrupted) {
         return section;
       }
-      section = make_section(options_.folder / plan.name, plan, results);
-      note_origins(store_, section);
+      section = std::move(*report.section);
     }
     section.settings = without_folders(settings_of(plan));
     section.notes.insert(section.notes.end(), notes.begin(), notes.end());
@@ -211,30 +185,14 @@ class ReportMaker {
     return section;
   }
 
-  PlanResults run(const Plan& plan, std::vector<Study> studies, bool tune, bool stored_only,
-                  ReportOutcome& outcome) {
-    const PlanRunOptions run_options{
-        .cells = {.threads = options_.jobs.value_or(plan.options.threads),
-                  .fresh = options_.fresh,
-                  .stored_only = stored_only,
-                  .shard = options_.shard},
-        .tune = tune};
-    RunControl control;
-    ExperimentProgress progress;
-    PlanResults results;
-    if (stored_only) {
-      results = run_plan(plan, std::move(studies), store_, run_options, control, progress);
-    } else {
-      {
-        const WatchedRuns watched(observer_, control, progress);
-        results = run_plan(plan, std::move(studies), store_, run_options, control, progress);
-      }
-      observer_.runs_finished(plan, progress, results.seconds);
-    }
-    outcome.missing += results.missing;
-    outcome.failed += results.failed;
-    outcome.interrupted = control.stop;
-    return results;
+  PlanReportOptions options_of(const Plan& plan, const PlanRequest& request,
+                               bool stored_only) const {
+    return {.run = {.cells = {.threads = options_.jobs.value_or(plan.options.threads),
+                              .fresh = options_.fresh,
+                              .stored_only = stored_only,
+                              .shard = options_.shard},
+                    .tune = request.tune},
+            .folder = options_.folder / plan.name};
   }
 
   // Leaves out environments without data on this machine. A report of finished runs does not need

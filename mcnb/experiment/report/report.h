@@ -6,27 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/experiment/report/plan_report.h"
 #include "mcnb/experiment/report/plan_request.h"
-#include "mcnb/experiment/report/section.h"
-#include "mcnb/experiment/run/cell_store.h"
 
 namespace mcnb {
-
-// Hears how a report proceeds. The command line prints it; by default nothing happens.
-class ReportObserver {
- public:
-  virtual ~ReportObserver() = default;
-  virtual void plan_begins(const Plan&) {}
-  virtual void environment_left_out(const std::string& /*environment*/,
-                                    const std::string& /*why*/) {}
-  // Both arguments live until runs_end, which is also called if the runs throw.
-  virtual void runs_begin(RunControl&, const ExperimentProgress&) {}
-  virtual void runs_end() noexcept {}
-  // `seconds` is the sum over all runs.
-  virtual void runs_finished(const Plan&, const ExperimentProgress&, double /*seconds*/) {}
-  virtual void section_made(const Section&, const std::filesystem::path& /*folder*/) {}
-  virtual void not_on_page(const std::string& /*what_and_why*/) {}
-};
 
 struct ReportOptions {
   std::filesystem::path folder;      // gets report.html, results.csv, and a folder for each plan
@@ -48,8 +31,8 @@ struct ReportOutcome {
 
 // Makes a folder of results. For each request: runs what the store does not have, remembers the
 // request, and makes its section. The page then shows all requests that the store remembers, also
-// those of earlier calls and of programs that run at the same time. Throws Error as run_plan and
-// make_section do.
+// those of earlier calls and of programs that run at the same time. Throws Error as
+// report_plan does.
 ReportOutcome make_report(const std::vector<PlanRequest>& requests, const CellStore& store,
                           const ReportOptions& options, ReportObserver& observer);
 

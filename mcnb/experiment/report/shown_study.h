@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "mcnb/experiment/plan/plan_run.h"
-#include "mcnb/experiment/results/number_text.h"
 #include "mcnb/experiment/results/summary.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 namespace mcnb {
 

@@ -12,7 +12,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/options.h"
 #include "mcnb/base/text_table.h"
-#include "mcnb/data/formats/fields.h"
+#include "mcnb/data/formats/text_fields.h"
 #include "mcnb/experiment/run/experiment_policies.h"
 
 namespace mcnb {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 namespace mcnb {
 

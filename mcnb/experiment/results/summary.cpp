@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "mcnb/base/check.h"
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 #include "mcnb/experiment/run/experiment_policies.h"
 
 namespace mcnb {

@@ -17,8 +17,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 2;
-constexpr std::int64_t kApplication = 1296256578;  // "MCNB"
-constexpr std::string_view kFailed = "failed: ";   // begins a failure; JSON begins with {
+constexpr std::int64_t kApplication = 1296256578;     // "MCNB"
+constexpr const char* kFailure = "failure";           // the field of a cell that failed: why
+constexpr std::string_view kOldFailure = "failed: ";  // began failures before they were JSON
 
 Json to_json(const CellResult& result) {
   Json curve{{"round", Json::array()}, {"regret", Json::array()}};
@@ -81,27 +82,32 @@ CellResult from_json(const Json& json) {
   return result;
 }
 
-// Reads a stored result with its origin.
-StoredCell stored_cell(const std::string& text, std::string program) {
+// What the file has about a cell: its result, or why it failed. Neither if the text is damaged: the
+// cell is then run again.
+struct Entry {
+  std::optional<StoredCell> cell;
+  std::optional<std::string> failure;
+};
+
+Entry read_entry(const std::string& text, const std::string& program, const std::string& label) {
+  if (text.starts_with(kOldFailure)) {
+    return {.cell = {}, .failure = text.substr(kOldFailure.size())};
+  }
   try {
     const Json json = Json::parse(text);
-    return {from_json(json),
-            {std::move(program), json.value("machine", ""), json.value("date", "")}};
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kCorrupt, fmt::format("result of a cell: {}", error.what()));
+    if (const auto why = json.find(kFailure); why != json.end()) {
+      return {.cell = {}, .failure = why->get<std::string>()};
+    }
+    StoredCell cell{from_json(json), {program, json.value("machine", ""), json.value("date", "")}};
+    cell.result.policy = label;  // equal options may have been written differently
+    return {.cell = std::move(cell), .failure = {}};
+  } catch (const Json::exception&) {
+    return {};
   }
 }
 
-// nullopt if the text is damaged: the cell is then run again.
-std::optional<StoredCell> readable(const std::string& text, std::string program,
-                                   const std::string& label) {
-  try {
-    StoredCell cell = stored_cell(text, std::move(program));
-    cell.result.policy = label;  // equal options may have been written differently
-    return cell;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+std::string failure_text(const std::string& why) {
+  return Json{{kFailure, why}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // What a cell plays, without program and data.
@@ -168,7 +174,13 @@ std::string cell_key(const Cell& cell, const std::string& program) {
 
 std::string result_to_json(const CellResult& result) { return to_json(result).dump(); }
 
-CellResult result_from_json(const std::string& text) { return stored_cell(text, "").result; }
+CellResult result_from_json(const std::string& text) {
+  try {
+    return from_json(Json::parse(text));
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::kCorrupt, fmt::format("result of a cell: {}", error.what()));
+  }
+}
 
 CellStore::CellStore(const std::filesystem::path& path, std::string program, std::string machine)
     : path_(path), program_(std::move(program)), machine_(std::move(machine)) {
@@ -286,19 +298,17 @@ std::optional<CellStore::Candidate> CellStore::best_candidate(const Cell& cell) 
 std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
   const std::optional<Candidate> found = best_candidate(cell);
   const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
-  if (!text || text->starts_with(kFailed)) {
+  if (!text) {
     return std::nullopt;
   }
-  return readable(
-      *text, found->program + (found->is_other_data ? ", on data that is not on this machine" : ""),
-      cell.policy.label);
+  const char* data = found->is_other_data ? ", on data that is not on this machine" : "";
+  return read_entry(*text, found->program + data, cell.policy.label).cell;
 }
 
 std::optional<std::string> CellStore::find_any_failure(const Cell& cell) const {
   const std::optional<Candidate> found = best_candidate(cell);
   const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
-  return text && text->starts_with(kFailed) ? std::optional(text->substr(kFailed.size()))
-                                            : std::nullopt;
+  return text ? read_entry(*text, found->program, cell.policy.label).failure : std::nullopt;
 }
 
 bool CellStore::has_any_of(const std::string& environment) const {
@@ -309,10 +319,7 @@ bool CellStore::has_any_of(const std::string& environment) const {
 
 std::optional<StoredCell> CellStore::find(const Cell& cell) const {
   const std::optional<std::string> text = find_text(cell);
-  if (!text || text->starts_with(kFailed)) {
-    return std::nullopt;
-  }
-  return readable(*text, program_, cell.policy.label);
+  return text ? read_entry(*text, program_, cell.policy.label).cell : std::nullopt;
 }
 
 Origin CellStore::origin() const {
@@ -333,14 +340,11 @@ void CellStore::save(const Cell& cell, const CellResult& result) const {
 
 std::optional<std::string> CellStore::find_failure(const Cell& cell) const {
   const std::optional<std::string> text = find_text(cell);
-  if (!text || !text->starts_with(kFailed)) {
-    return std::nullopt;
-  }
-  return text->substr(kFailed.size());
+  return text ? read_entry(*text, program_, cell.policy.label).failure : std::nullopt;
 }
 
 void CellStore::save_failure(const Cell& cell, const std::string& why) const {
-  save_text(cell, std::string(kFailed) + why);
+  save_text(cell, failure_text(why));
 }
 
 void CellStore::keep_text(const std::string& name, const std::string& text) const {

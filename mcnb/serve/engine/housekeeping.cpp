@@ -86,7 +86,7 @@ void Housekeeping::write_snapshot(const SnapshotJob& job) {
   }
   metrics_.snapshots.fetch_add(1);
   log_info("snapshot", {{"model", std::to_string(job.model)},
-                        {"row", std::to_string(job.position)},
+                        {"position", std::to_string(job.position)},
                         {"bytes", std::to_string(job.bytes.size())}});
   notify(SnapshotWritten{job.model, job.position, job.alone});
 }

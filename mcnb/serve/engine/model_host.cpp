@@ -26,6 +26,15 @@ ServiceError unknown_model(const std::string& name) {
   return {ErrorCode::kUnknownModel, fmt::format("there is no model \"{}\"", name), "model"};
 }
 
+template <class Models>
+auto& find_in(Models& models, const std::string& name) {
+  const auto found = models.find(name);
+  if (found == models.end()) {
+    throw RequestRefused(unknown_model(name));
+  }
+  return found->second;
+}
+
 // Returns true if a request asks again for what was decided.
 bool same_request(const RankRequest& request, const Decision& decision, std::size_t dimension) {
   if (request.user_id != decision.user_id || request.deferred != decision.deferred ||
@@ -59,12 +68,10 @@ std::optional<ServiceError> fault_of(const RankRequest& request, std::size_t dim
 ModelHost::ModelHost(Storage& storage, ThreadPool& threads)
     : storage_(storage), threads_(threads) {}
 
-ModelHost::Hosted& ModelHost::find(const std::string& name) {
-  const auto found = models_.find(name);
-  if (found == models_.end()) {
-    throw RequestRefused(unknown_model(name));
-  }
-  return found->second;
+ModelHost::Hosted& ModelHost::find(const std::string& name) { return find_in(models_, name); }
+
+const ModelHost::Hosted& ModelHost::find(const std::string& name) const {
+  return find_in(models_, name);
 }
 
 // Loads the latest snapshot that can be read. Without any, the model stays empty if the log has all
@@ -262,9 +269,7 @@ ModelReport ModelHost::report_of(const Hosted& hosted) const {
           .last_refusal = model.last_refusal()};
 }
 
-ModelReport ModelHost::report(const std::string& name) const {
-  return report_of(const_cast<ModelHost*>(this)->find(name));
-}
+ModelReport ModelHost::report(const std::string& name) const { return report_of(find(name)); }
 
 std::vector<ModelReport> ModelHost::reports() const {
   std::vector<ModelReport> all;

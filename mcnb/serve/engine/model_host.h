@@ -142,7 +142,9 @@ class ModelHost {
     double seconds_since_snapshot = 0.0;  // that replaying these rows would take
   };
 
+  // Throw RequestRefused if there is no such model.
   Hosted& find(const std::string& name);
+  const Hosted& find(const std::string& name) const;
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   void replay(Hosted& hosted, Recovery& recovery);

@@ -47,7 +47,7 @@ Reply Handlers::snapshot_model(const Call& call) const {
     JsonWriter out;
     out.begin_object()
         .field("model", model)
-        .field("row", snapshot.position)
+        .field("position", snapshot.position)
         .field("bytes", snapshot.bytes.size())
         .end_object();
     return out.take();

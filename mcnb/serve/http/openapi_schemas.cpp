@@ -173,8 +173,8 @@ const char* const kOpenApiSchemas = R"json(
     "lastRefusal": {
      "description": "why the policy most recently refused a reward; empty if it never did",
      "type": "string"},
-    "lastRow": {"type": "integer"},
-    "snapshotRow": {"type": "integer"},
+    "lastPosition": {"type": "integer"},
+    "snapshotPosition": {"type": "integer"},
     "counts": {"type": "object"},
     "clusters": {"type": "object"}}}]},
 "Models": {
@@ -185,7 +185,7 @@ const char* const kOpenApiSchemas = R"json(
  "type": "object",
  "properties": {
   "model": {"type": "string"},
-  "row": {"type": "integer"},
+  "position": {"type": "integer"},
   "bytes": {"type": "integer"}}},
 "NewBackup": {
  "type": "object",

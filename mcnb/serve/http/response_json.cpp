@@ -69,8 +69,8 @@ void write_report(JsonWriter& out, const ModelReport& report) {
       .field("learners", report.learners)
       .field("pending", report.waiting)
       .field("memoryBytes", report.memory_bytes)
-      .field("lastRow", report.last_position)
-      .field("snapshotRow", report.snapshot_position)
+      .field("lastPosition", report.last_position)
+      .field("snapshotPosition", report.snapshot_position)
       .field("lastRefusal", report.last_refusal);
   out.key("counts")
       .begin_object()

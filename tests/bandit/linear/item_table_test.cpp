@@ -115,7 +115,7 @@ TEST(ItemTable, GroupsStandForItemsWithoutIdsOnceThereAreFeaturesEnough) {
   EXPECT_TRUE(save(table) == before) << "groups do not move";
 }
 
-TEST(ItemTable, IdsCanBeLeftOutOfAccount) {
+TEST(ItemTable, IdsCanBeIgnored) {
   const std::vector<float> x = {1.0F, 0.5F, 0.0F, 2.0F};
   ItemTable table(kInputs, {.ids = false, .groups = 1}, 1);
   EXPECT_TRUE(table.learn(arm_of(x, 3), 0).began_anew);

@@ -196,7 +196,7 @@ TEST(KernelUcb, LearnsWhatNoLineCanFit) {
 }
 
 // With a narrow kernel a point is known only if it is among the samples held.
-TEST(KernelUcb, HoldsAUniformSampleOfAllThatCame) {
+TEST(KernelUcb, KeepsAUniformSampleOfAllSamples) {
   ThreadPool threads(1);
   const World world{.features = 4, .users = 1};
   constexpr std::size_t kCame = 100;

@@ -81,10 +81,10 @@ class Scene {
     const Eigen::VectorXd weights = expected.weights(kLambda);
     ASSERT_EQ(group.sample_count(), expected.samples);
     std::set<std::uint32_t> met;
-    for (std::size_t place = 0; place < group.block_count(); ++place) {
-      const RidgeState& ridge = group.ridge(place);
-      EXPECT_EQ(group.find(group.block(place)), &ridge);
-      met.insert(group.block(place));
+    for (std::size_t position = 0; position < group.block_count(); ++position) {
+      const RidgeState& ridge = group.ridge(position);
+      EXPECT_EQ(group.find(group.block(position)), &ridge);
+      met.insert(group.block(position));
     }
     for (std::uint32_t offset = 0; offset < kInputs; offset += kLength) {
       const std::vector<float> any(kLength);

@@ -64,9 +64,9 @@ class PlainLocb {
     const std::size_t before = users_.size();
     users_.resize(before + count, PlainState(inputs_));
     const std::size_t wanted = std::min<std::size_t>(count, settings_.seeds - clusters_.size());
-    for (const std::uint64_t place :
+    for (const std::uint64_t offset :
          Rng(7, Stream::kLocbSeeds, before).sample_without_replacement(count, wanted)) {
-      clusters_.push_back({.seed = before + static_cast<std::size_t>(place)});
+      clusters_.push_back({.seed = before + static_cast<std::size_t>(offset)});
     }
     find_clusters();
   }

@@ -72,21 +72,31 @@ void load(UserGraph& graph, const std::string& bytes) {
   reader.finish();
 }
 
-// Users become known, lose edges to known and unknown ones, and new ones come.
-void compare_with_plain(Kind kind, std::uint64_t seed, std::size_t& splits, std::size_t& merges,
-                        std::size_t& newcomers_among_known) {
-  Rng rng(seed, Stream::kTest);
-  const std::size_t first = 1 + rng.below(40);
-  UserRows known(first);
-  std::unique_ptr<UserGraph> graph = make(kind, known);
-  PlainUserGraph plain(kind, first, 3);
-  const std::size_t groups = 1 + rng.below(4);
-  for (int i = 0; i < 250; ++i) {
-    const UserId user{static_cast<std::uint32_t>(rng.below(known.user_count()))};
+// What has happened in the comparisons with a plain graph.
+struct Happened {
+  std::size_t splits = 0;
+  std::size_t merges = 0;
+  std::size_t newcomers_among_known = 0;  // users who came when every earlier one was known
+};
+
+// A graph and a plain one, to which the same things happen.
+struct Twins {
+  Twins(Kind graph_kind, std::size_t users)
+      : kind(graph_kind),
+        known(users),
+        graph(make(graph_kind, known)),
+        plain(graph_kind, users, 3) {}
+
+  void meet(UserId user) {
     if (!known.row(user)) {
       known.meet(user);
       graph->meet(user);
     }
+  }
+
+  // Cuts most edges to users of other groups, some to users of the own group, and sometimes those
+  // to unknown users.
+  void cut_some(UserId user, std::size_t groups, Rng& rng, Happened& happened) {
     UserGraph::Links cut;
     UserGraph::Links links;
     graph->find_links(user, links);
@@ -106,33 +116,57 @@ void compare_with_plain(Kind kind, std::uint64_t seed, std::size_t& splits, std:
     const std::size_t before = graph->component_count();
     const std::size_t fresh = graph->cut(user, cut).size();
     ASSERT_EQ(graph->component_count(), before + fresh);
-    splits += fresh;
+    happened.splits += fresh;
+  }
+
+  void add_users(std::size_t count, Happened& happened) {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t other = 0; other < known.user_count(); ++other) {
+      numbers.push_back(graph->component(UserId{other}));
+    }
+    std::vector<std::size_t> met;
+    for (std::uint32_t row = 0; row < known.count(); ++row) {
+      met.push_back(index(known.user(row)));
+    }
+    happened.newcomers_among_known += count > 0 && met.size() == plain.size() ? 1 : 0;
+    known.add_users(count);
+    plain.add_newcomers(count, met);
+    const bool renumbered = graph->add_users(count);
+    happened.merges += renumbered ? 1 : 0;
+    for (std::uint32_t other = 0; !renumbered && other < numbers.size(); ++other) {
+      ASSERT_EQ(graph->component(UserId{other}), numbers[other]);
+    }
+  }
+
+  void save_and_load() {
+    const std::string state = save(*graph);
+    graph = make(kind, known);
+    load(*graph, state);
+    ASSERT_TRUE(save(*graph) == state);
+  }
+
+  Kind kind;
+  UserRows known;
+  std::unique_ptr<UserGraph> graph;
+  PlainUserGraph plain;
+};
+
+// Users become known, lose edges to known and unknown ones, and new ones come.
+void compare_with_plain(Kind kind, std::uint64_t seed, Happened& happened) {
+  Rng rng(seed, Stream::kTest);
+  Twins twins(kind, 1 + rng.below(40));
+  const std::size_t groups = 1 + rng.below(4);
+  for (int i = 0; i < 250; ++i) {
+    const UserId user{static_cast<std::uint32_t>(rng.below(twins.known.user_count()))};
+    twins.meet(user);
+    twins.cut_some(user, groups, rng, happened);
     if (rng.chance(0.03)) {
-      const std::size_t count = rng.below(3);
-      std::vector<std::uint32_t> numbers;
-      for (std::uint32_t other = 0; other < known.user_count(); ++other) {
-        numbers.push_back(graph->component(UserId{other}));
-      }
-      std::vector<std::size_t> met;
-      for (std::uint32_t row = 0; row < known.count(); ++row) {
-        met.push_back(index(known.user(row)));
-      }
-      newcomers_among_known += count > 0 && met.size() == plain.size() ? 1 : 0;
-      known.add_users(count);
-      plain.add_newcomers(count, met);
-      const bool renumbered = graph->add_users(count);
-      merges += renumbered ? 1 : 0;
-      for (std::uint32_t other = 0; !renumbered && other < numbers.size(); ++other) {
-        ASSERT_EQ(graph->component(UserId{other}), numbers[other]);
-      }
+      twins.add_users(rng.below(3), happened);
     }
     if (i % 10 == 0) {
-      expect_same(*graph, known, plain);
-      const std::string state = save(*graph);
-      graph = make(kind, known);
-      load(*graph, state);
-      ASSERT_TRUE(save(*graph) == state);
-      expect_same(*graph, known, plain);
+      expect_same(*twins.graph, twins.known, twins.plain);
+      twins.save_and_load();
+      expect_same(*twins.graph, twins.known, twins.plain);
     }
     if (testing::Test::HasFatalFailure()) {
       FAIL() << "seed " << seed << ", step " << i;
@@ -143,18 +177,16 @@ void compare_with_plain(Kind kind, std::uint64_t seed, std::size_t& splits, std:
 TEST(UserGraph, MatchesAPlainMatrixWhateverHappens) {
   for (const Kind kind : {Kind::kComplete, Kind::kRandom}) {
     SCOPED_TRACE(kind == Kind::kComplete ? "complete" : "random");
-    std::size_t splits = 0;
-    std::size_t merges = 0;
-    std::size_t newcomers_among_known = 0;
+    Happened happened;
     for (std::uint64_t seed = 0; seed < 15; ++seed) {
-      compare_with_plain(kind, seed, splits, merges, newcomers_among_known);
+      compare_with_plain(kind, seed, happened);
     }
-    EXPECT_GT(splits, 100U);
-    EXPECT_GT(newcomers_among_known, 5U);
+    EXPECT_GT(happened.splits, 100U);
+    EXPECT_GT(happened.newcomers_among_known, 5U);
     if (kind == Kind::kRandom) {
-      EXPECT_GT(merges, 10U);
+      EXPECT_GT(happened.merges, 10U);
     } else {
-      EXPECT_EQ(merges, 0U) << "newcomers leave components as they are";
+      EXPECT_EQ(happened.merges, 0U) << "newcomers leave components as they are";
     }
   }
 }

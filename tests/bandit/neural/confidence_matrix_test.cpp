@@ -21,9 +21,9 @@ struct Source {
   // Returns the gradient at a block of features with a random offset.
   GradientFactors draw() {
     points.push_back(plain::draw(rng, features));
-    const std::uint64_t places = shape.inputs - features + 1;
+    const std::uint64_t offsets = shape.inputs - features + 1;
     GradientFactors factors;
-    find_gradient(shape, network, {points.back(), static_cast<std::uint32_t>(rng.below(places))},
+    find_gradient(shape, network, {points.back(), static_cast<std::uint32_t>(rng.below(offsets))},
                   factors);
     return factors;
   }
@@ -78,7 +78,7 @@ TEST(ConfidenceMatrix, GivesTheSquaresOfTheExplicitInverse) {
 }
 
 // If all gradients are equal, the bound equals the square.
-TEST(ConfidenceMatrix, KnowsWhatGradientsHaveInCommon) {
+TEST(ConfidenceMatrix, BoundsASquareExactlyIfAllGradientsAreEqual) {
   const NetworkShape shape{6, 5, 2, false};
   ThreadPool threads(1);
   Source source(shape, 6);

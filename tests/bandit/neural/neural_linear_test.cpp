@@ -163,9 +163,27 @@ void expect_same_clusters(Policy& policy, const TextbookNeuralLinear& textbook, 
   }
 }
 
-// Compares every score, choice and cluster with the textbook's. A choice may differ only if the
-// textbook's best two scores are closer than single precision can tell. Returns the number of
-// components at the end.
+// Expects the policy's scores and choice to be the textbook's. The choice may differ only if the
+// textbook's best two scores are closer than single precision can tell; returns true if it does.
+bool expect_same_choice(const OwnRound& own, const std::vector<Score>& scores, ArmIndex choice,
+                        const TextbookNeuralLinear& textbook) {
+  std::vector<double> expected;
+  for (const Arm& arm : own.round.arms) {
+    expected.push_back(textbook.score(own.round.id, arm));
+    EXPECT_NEAR(scores[index(arm.index)].value, expected.back(), textbook::kTolerance);
+    EXPECT_EQ(scores[index(arm.index)].cluster_size,
+              textbook.graph().component(index(arm.user)).size());
+  }
+  const auto best = static_cast<std::size_t>(std::ranges::max_element(expected) - expected.begin());
+  if (index(choice) == best) {
+    return false;
+  }
+  EXPECT_NEAR(expected[index(choice)], expected[best], 2.0 * textbook::kTolerance);
+  return true;
+}
+
+// Compares every score, choice and cluster with the textbook's. Returns the number of components at
+// the end.
 std::size_t expect_matches_textbook(const Case& what, const Play& play = {}) {
   SCOPED_TRACE(what.neural.name() + (what.random ? ", random graph" : ", complete graph"));
   ThreadPool threads(2);
@@ -201,20 +219,9 @@ std::size_t expect_matches_textbook(const Case& what, const Play& play = {}) {
     }
     OwnRound own = cases::draw_round(world, id);
     const std::vector<Score> scores = policy->scores(own.round);
-    std::vector<double> expected;
-    for (const Arm& arm : own.round.arms) {
-      expected.push_back(textbook.score(own.round.id, arm));
-      EXPECT_NEAR(scores[index(arm.index)].value, expected.back(), textbook::kTolerance) << id;
-      EXPECT_EQ(scores[index(arm.index)].cluster_size,
-                textbook.graph().component(index(arm.user)).size());
-    }
     const ArmIndex choice = policy->choose(own.round);
-    const auto best =
-        static_cast<std::size_t>(std::ranges::max_element(expected) - expected.begin());
-    if (index(choice) != best) {
-      EXPECT_NEAR(expected[index(choice)], expected[best], 2.0 * textbook::kTolerance) << id;
-      ++unsure;
-    }
+    SCOPED_TRACE(id);
+    unsure += expect_same_choice(own, scores, choice, textbook) ? 1 : 0;
     expect_same_clusters(*policy, textbook, own);
     waiting.push_back({std::move(own), choice});
     if (!play.late) {

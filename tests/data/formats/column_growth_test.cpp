@@ -22,18 +22,18 @@ std::size_t moves(std::size_t size) {
   return count;
 }
 
-TEST(Growth, AColumnOfTheExpectedLengthTakesNoMoreRoomThanThat) {
+TEST(ColumnGrowth, AColumnOfTheExpectedLengthTakesNoMoreRoomThanThat) {
   std::vector<float> column;
   append(column, std::span<const float>(std::vector<float>(kExpected, 1.0F)), kExpected);
   EXPECT_EQ(column.capacity(), kExpected);
 }
 
-TEST(Growth, AColumnThatOutgrowsWhatWasExpectedSeldomMoves) {
+TEST(ColumnGrowth, AColumnThatOutgrowsWhatWasExpectedSeldomMoves) {
   EXPECT_LE(moves(kExpected), 4U);
   EXPECT_LE(moves(1000 * kExpected), 4U + 18U) << "log 1000 to the base 1.5 is 17.04";
 }
 
-TEST(Growth, AGuessThatIsAlwaysTooSmallMovesAColumnSeldomToo) {
+TEST(ColumnGrowth, AGuessThatIsAlwaysTooSmallMovesAColumnSeldomToo) {
   for (const double guess : {0.0, 0.5, 1.0}) {
     std::vector<float> column;
     std::size_t count = 0;

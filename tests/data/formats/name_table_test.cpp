@@ -25,14 +25,14 @@ TEST(WholeNumber, IsReadOnlyWhereTheTextCanBeMadeFromItAgain) {
 
 TEST(WholeNumber, EveryByteInEveryPlaceIsTakenForWhatItIs) {
   for (std::size_t length = 1; length <= 9; ++length) {
-    for (std::size_t place = 0; place < length; ++place) {
+    for (std::size_t position = 0; position < length; ++position) {
       for (int byte = 0; byte < 256; ++byte) {
         std::string text(length, '5');
-        text[place] = static_cast<char>(byte);
+        text[position] = static_cast<char>(byte);
         const bool digit = byte >= '0' && byte <= '9';
-        const bool expected = digit && !(byte == '0' && place == 0 && length > 1);
+        const bool expected = digit && !(byte == '0' && position == 0 && length > 1);
         ASSERT_EQ(whole_number(text), expected ? std::stoull(text) : kNoWholeNumber)
-            << length << " " << place << " " << byte;
+            << length << " " << position << " " << byte;
       }
     }
   }

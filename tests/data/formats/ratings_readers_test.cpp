@@ -104,16 +104,16 @@ struct Oracle {
   std::uint64_t duplicates = 0;
 
   void add(const Row& row) {
-    const auto [place, fresh] = places.try_emplace({row.user, row.item}, rows.size());
+    const auto [slot, fresh] = slots.try_emplace({row.user, row.item}, rows.size());
     if (fresh) {
       rows.push_back(row);
     } else {
-      rows[place->second].value = row.value;
+      rows[slot->second].value = row.value;
       ++duplicates;
     }
   }
 
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::map<std::pair<std::string, std::string>, std::size_t> slots;
 };
 
 // Users one after the other, as MovieLens has them, or in any order.

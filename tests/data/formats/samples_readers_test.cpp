@@ -287,7 +287,7 @@ TEST(Npy, FortranOrderMeansTheSameNumbers) {
 TEST(OwnSamples, AreToldByTheirFirstBytes) {
   ThreadPool threads(1);
   const auto own = [&](const std::string& bytes, const LabelledCsvOptions& options = {}) {
-    return read_own_samples(text_input(bytes, "any.name"), options, threads);
+    return read_samples_file(text_input(bytes, "any.name"), options, threads);
   };
   const std::string array = npy_of<float>("<f4", "(2, 3)", {1, 2, 7, 3, 4, 8});
   for (const std::string& bytes : {array, gzipped(array), std::string("1,2,7\n3,4,8\n")}) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "mcnb/data/prepare/reduction.h"
+#include "mcnb/data/prepare/reduced_ratings.h"
 #include "tests/data/rating_cases.h"
 
 namespace mcnb::judgements_test {
@@ -73,16 +73,16 @@ TEST(RatingLabels, UnderTextAboveFourIsLikedAndAllTheRestIsNot) {
 TEST(RatingLabels, UnderNotebookTheMiddleIsDropped) {
   const std::vector<Rated> rows = {{0, 0, 5.0F}, {0, 1, 4.5F}, {1, 0, 4.0F},
                                    {1, 2, 2.0F}, {1, 1, 1.5F}, {2, 1, 0.5F}};
-  RecommendationRecipe recipe{.protocol = Protocol::kNotebook};
-  const RatingLabels labels = label_stars(reduce_all(make_ratings(rows, 3, 3)), recipe);
+  PreparationOptions preparation{.protocol = Protocol::kNotebook};
+  const RatingLabels labels = label_stars(reduce_all(make_ratings(rows, 3, 3)), preparation);
   EXPECT_EQ(
       labels.rows,
       (std::vector<LabelledPair>{
           {0, 0, 1.0F, true}, {0, 1, 1.0F, true}, {1, 1, -1.0F, false}, {2, 1, -1.0F, false}}));
   EXPECT_EQ(labels.dropped, 2U);
-  recipe.liked_above = 1.5;
-  recipe.disliked_below = 0.6;
-  EXPECT_EQ(label_stars(reduce_all(make_ratings(rows, 3, 3)), recipe).rows.size(), 5U);
+  preparation.liked_above = 1.5;
+  preparation.disliked_below = 0.6;
+  EXPECT_EQ(label_stars(reduce_all(make_ratings(rows, 3, 3)), preparation).rows.size(), 5U);
 }
 
 PairSet pairs_of(const RatingLabels& labels, bool liked) {

@@ -15,9 +15,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using PairSet = std::set<std::pair<std::uint32_t, std::uint32_t>>;
 
-RecommendationData prepare(const Ratings& ratings, const RecommendationRecipe& recipe = {}) {
+RecommendationData prepare(const Ratings& ratings, const PreparationOptions& preparation = {}) {
   ThreadPool threads(1);
-  return prepare_recommendation(ratings, recipe, threads);
+  return prepare_recommendation(ratings, preparation, threads);
 }
 
 // The pairs of a list, in the numbers of the ratings.
@@ -246,7 +246,7 @@ class PreparedFile : public ::testing::Test {
  protected:
   PreparedFile() {
     put_file(source, "1,2,3");
-    save_recommendation(file, data, {{source}, "recipe"});
+    save_recommendation(file, data, {{source}, "a preparation"});
   }
 
   // Sets the time of the source far enough back to differ from the present.
@@ -261,46 +261,46 @@ class PreparedFile : public ::testing::Test {
 };
 
 TEST_F(PreparedFile, GivesBackEveryBit) {
-  EXPECT_EQ(load_recommendation(file, {{source}, "recipe"}), data);
+  EXPECT_EQ(load_recommendation(file, {{source}, "a preparation"}), data);
   age(std::chrono::hours(5));  // a new time alone is no change
-  EXPECT_EQ(load_recommendation(file, {{source}, "recipe"}), data);
+  EXPECT_EQ(load_recommendation(file, {{source}, "a preparation"}), data);
 }
 
-TEST_F(PreparedFile, IsRefusedWhereItsSourceOrRecipeIsAnother) {
-  expect_error(ErrorKind::kInput, "made with \"recipe\", expected \"another\"", [&] {
+TEST_F(PreparedFile, IsRefusedWhereItsSourceOrPreparationIsAnother) {
+  expect_error(ErrorKind::kInput, "made with \"preparation\", expected \"another\"", [&] {
     load_recommendation(file, {{source}, "another"});
   });
   expect_error(ErrorKind::kInput, "made from 1 files, expected 2", [&] {
-    load_recommendation(file, {{source, source}, "recipe"});
+    load_recommendation(file, {{source, source}, "a preparation"});
   });
   put_file(folder / "reviews.csv", "1,2,3");
   expect_error(ErrorKind::kInput, "made from ratings.csv, expected reviews.csv", [&] {
-    load_recommendation(file, {{folder / "reviews.csv"}, "recipe"});
+    load_recommendation(file, {{folder / "reviews.csv"}, "a preparation"});
   });
   put_file(source, "1,2,4");
   expect_error(ErrorKind::kInput, "ratings.csv has changed since", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
   put_file(source, "1,2,3,4");
   expect_error(ErrorKind::kInput, "ratings.csv has changed since", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
   std::filesystem::remove(source);
   expect_error(ErrorKind::kSystem, "ratings.csv", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
 }
 
 TEST_F(PreparedFile, ASourceWithAnOldTimeIsNotReadAgainButOneWithANewTimeIs) {
   age(std::chrono::hours(5));
   const auto old_time = std::filesystem::last_write_time(source);
-  save_recommendation(file, data, {{source}, "recipe"});
+  save_recommendation(file, data, {{source}, "a preparation"});
   put_file(source, "4,2,3");
   expect_error(ErrorKind::kInput, "has changed since", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
   std::filesystem::last_write_time(source, old_time);  // as if it had never been touched
-  EXPECT_EQ(load_recommendation(file, {{source}, "recipe"}), data);
+  EXPECT_EQ(load_recommendation(file, {{source}, "a preparation"}), data);
 }
 
 // File times are coarse: two changes within a short time may get the same time.
@@ -309,7 +309,7 @@ TEST_F(PreparedFile, ASourceThatWasNewWhenTheFileWasMadeIsReadAgain) {
   put_file(source, "4,2,3");
   std::filesystem::last_write_time(source, time);
   expect_error(ErrorKind::kInput, "has changed since", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
 }
 
@@ -320,20 +320,20 @@ TEST_F(PreparedFile, IsRefusedWhereItIsDamaged) {
     bad[i] = static_cast<char>(bad[i] ^ 4);
     put_file(file, bad);
     expect_error(ErrorKind::kCorrupt, "x.ratings", [&] {
-      load_recommendation(file, {{source}, "recipe"});
+      load_recommendation(file, {{source}, "a preparation"});
     });
   }
   put_file(file, std::string_view(good).substr(0, good.size() / 2));
   expect_error(ErrorKind::kCorrupt, "truncated", [&] {
-    load_recommendation(file, {{source}, "recipe"});
+    load_recommendation(file, {{source}, "a preparation"});
   });
 }
 
 TEST_F(PreparedFile, IsRefusedWhereItsPartsDoNotFit) {
   const auto expect_refused = [&](const std::string& part, const RecommendationData& bad) {
-    save_recommendation(file, bad, {{source}, "recipe"});
+    save_recommendation(file, bad, {{source}, "a preparation"});
     expect_error(ErrorKind::kCorrupt, part, [&] {
-      load_recommendation(file, {{source}, "recipe"});
+      load_recommendation(file, {{source}, "a preparation"});
     });
   };
   RecommendationData bad = data;

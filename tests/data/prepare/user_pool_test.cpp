@@ -126,15 +126,15 @@ TEST(UserPool, AFileGivesBackEveryBitOrIsRefused) {
   put_file(source, "1,2,3");
   const RecommendationData data = some_data();
   const UserPool pool = make_pool(data, 6);
-  save_user_pool(file, pool, {{source}, "recipe"});
-  EXPECT_EQ(load_user_pool(file, data, {{source}, "recipe"}), pool);
+  save_user_pool(file, pool, {{source}, "a preparation"});
+  EXPECT_EQ(load_user_pool(file, data, {{source}, "a preparation"}), pool);
   expect_error(ErrorKind::kInput, "expected \"another\"", [&] {
     load_user_pool(file, data, {{source}, "another"});
   });
   const auto expect_refused = [&](const std::string& part, const UserPool& bad) {
-    save_user_pool(file, bad, {{source}, "recipe"});
+    save_user_pool(file, bad, {{source}, "a preparation"});
     expect_error(ErrorKind::kCorrupt, part, [&] {
-      load_user_pool(file, data, {{source}, "recipe"});
+      load_user_pool(file, data, {{source}, "a preparation"});
     });
   };
   UserPool bad = pool;

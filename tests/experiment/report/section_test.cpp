@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "mcnb/experiment/plot/curve_plot.h"
-#include "mcnb/experiment/results/number_text.h"
 #include "mcnb/experiment/results/statistics.h"
+#include "mcnb/experiment/results/table_numbers.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::section_test {
@@ -159,7 +159,7 @@ TEST(Section, AFailureIsThatOfItsOwnValueOfTheAxis) {
       << section.notes[1];
 }
 
-TEST(Section, WhatWasPublishedStandsBesideTheSameSettings) {
+TEST(Section, PublishedNumbersAppearBesideTheSameSettings) {
   const TemporaryFolder folder;
   Plan plan = small_plan({"mcnb", "linucb", "random"});
   plan.published = {{.label = "gain",
@@ -281,7 +281,7 @@ TEST(Section, RunningTimesAreTrueAndComparedWithThePapers) {
   EXPECT_NE(section.pictures[0].caption.find("the time of each run"), std::string::npos);
 }
 
-TEST(Section, PartsOfARoundStandBesideThePublishedOnes) {
+TEST(Section, PartTimesAppearBesideThePublishedOnes) {
   const TemporaryFolder folder;
   Plan plan = small_plan({"mcnb", "random"});
   plan.figure = Figure::kBreakdown;

@@ -9,6 +9,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/experiment/run/experiment_policies.h"
+#include "mcnb/storage/sqlite.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::experiment_test {
@@ -383,6 +384,19 @@ TEST(CellStore, KeepsFailuresAndTexts) {
   EXPECT_FALSE(results[0]) << "it is not tried again";
   EXPECT_EQ(failures.size(), 1U);
   EXPECT_EQ(progress.cells_done, cells.size());
+}
+
+// Failures were plain text before they were JSON.
+TEST(CellStore, ReadsFailuresOfOlderPrograms) {
+  const TemporaryFolder folder;
+  const std::vector<Cell> cells = cells_of(small_experiment(1));
+  const CellStore store(folder / "cells.sqlite", "a");
+  store.save_failure(cells[0], "new");
+  Database(store.path(), Database::Access::kReadWrite)
+      .run("UPDATE cells SET result = 'failed: it left {the} finite numbers'");
+  EXPECT_EQ(store.find_failure(cells[0]), "it left {the} finite numbers");
+  EXPECT_EQ(store.find_any_failure(cells[0]), "it left {the} finite numbers");
+  EXPECT_FALSE(store.find(cells[0]));
 }
 
 TEST(CellStore, AMergeLeavesWhatIsNoResultsFileAlone) {

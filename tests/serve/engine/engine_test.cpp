@@ -8,7 +8,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/server.h"
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 
 namespace mcnb::engine_test {
 namespace {
@@ -21,7 +21,7 @@ TEST(Engine, ARestartGoesOnWhereItEnded) {
   fill(folder.path());
   const std::uint64_t before = digest_of(folder.path());
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     EXPECT_EQ(running.report().counts.decisions, 60U);
     EXPECT_EQ(running.report().version, 60U);
     EXPECT_EQ(running.clock.floor(), 1'000'000);
@@ -38,7 +38,7 @@ TEST(Engine, ADamagedSnapshotIsLeftAloneAndTheOneBeforeIsUsed) {
   damage(snapshots[1], file_contents(snapshots[1]).size() / 2);
   const std::string damaged = file_contents(snapshots[1]);
   EXPECT_EQ(digest_of(folder.path()), before);
-  { Running running(folder.path()); }
+  { RunningEngine running(folder.path()); }
   // The damaged snapshot may have been renamed, but it is not changed.
   const fs::path aside = snapshots[1].string() + ".damaged";
   EXPECT_TRUE(file_contents(fs::exists(aside) ? aside : snapshots[1]) == damaged);
@@ -59,7 +59,7 @@ TEST(Engine, WithoutASoundSnapshotATrimmedLogIsRefusedAndNothingChanges) {
   }
   const auto before = all_files(folder.path());
   try {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     FAIL() << "it started";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
@@ -89,7 +89,7 @@ TEST(Engine, ADamagedDatabaseIsRefusedAndNothingIsOverwritten) {
     damage(database, at);
     const std::string damaged = file_contents(database);
     try {
-      Running running(folder.path());
+      RunningEngine running(folder.path());
     } catch (const Error& error) {
       EXPECT_FALSE(std::string(error.what()).empty());
       EXPECT_TRUE(file_contents(database) == damaged);
@@ -104,9 +104,9 @@ TEST(Engine, ADamagedDatabaseIsRefusedAndNothingIsOverwritten) {
   // A byte inside an event never goes unnoticed.
   put_file(database, sound);
   damage(database, sound.find("event-30") + 3);
-  EXPECT_THROW(Running(folder.path()), Error);
+  EXPECT_THROW(RunningEngine(folder.path()), Error);
   put_file(database, "this is no database, it only stands where one should");
-  EXPECT_THROW(Running(folder.path()), Error);
+  EXPECT_THROW(RunningEngine(folder.path()), Error);
 }
 
 TEST(Engine, ALogThatLostItsEndIsNoticed) {
@@ -123,14 +123,14 @@ TEST(Engine, ALogThatLostItsEndIsNoticed) {
         .commit({.models = {StoredModel{1, "m", option_values(small_model())}}});
   }
   fs::rename(aside, folder / "snapshots");
-  EXPECT_THROW(Running(folder.path()), Error);
+  EXPECT_THROW(RunningEngine(folder.path()), Error);
 }
 
 TEST(Engine, ASecondEngineOnTheSameFolderIsRefused) {
   const TemporaryFolder folder;
-  Running first(folder.path());
+  RunningEngine first(folder.path());
   try {
-    Running second(folder.path());
+    RunningEngine second(folder.path());
     FAIL() << "it started";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("another server"), std::string::npos);
@@ -162,7 +162,7 @@ TEST(Engine, WaitingTimesEndByEventsAndAClockThatJumpsBackEndsNone) {
   ModelOptions options = small_model();
   options.waiting_seconds = 10.0;
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.create("m", options);
     running.rank(request_of(1, "ann"));
     running.clock.set(500'000);  // back
@@ -197,7 +197,7 @@ TEST(Engine, SnapshotsComeWhenReplayWouldTakeTooLong) {
   const TemporaryFolder folder;
   EngineOptions options;
   options.restart_seconds = 0.02;
-  Running running(folder.path(), options);
+  RunningEngine running(folder.path(), options);
   running.create("m", small_model());
   running.play_together(0, 700);  // 1,400 rows and a few arrivals
   while (running.report().snapshot_position == 0) {
@@ -212,7 +212,7 @@ TEST(Engine, TheLogIsTrimmedToItsSizeAndAFreshBaseRemains) {
   options.log_bytes = 200'000;
   options.trim_seconds = 0.05;
   {
-    Running running(folder.path(), options);
+    RunningEngine running(folder.path(), options);
     running.create("m", small_model());
     running.create("idle", small_model());
     const auto begin = std::chrono::steady_clock::now();
@@ -236,13 +236,13 @@ TEST(Engine, TheLogIsTrimmedToItsSizeAndAFreshBaseRemains) {
   }
   const Verification states = verify_data(folder.path().string(), 1);
   EXPECT_TRUE(states.agree) << states.lines.front();
-  Running again(folder.path());
+  RunningEngine again(folder.path());
   EXPECT_GT(again.report().counts.decisions, 200U);
 }
 
 TEST(Engine, ADeletedModelLeavesNothingAndItsNameIsFree) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   running.play(0, 5);
   const auto removed = running.control([&](ControlTask& task, ModelHost& host, std::int64_t) {
@@ -260,7 +260,7 @@ TEST(Engine, ADeletedModelLeavesNothingAndItsNameIsFree) {
 
 TEST(Engine, TheSameRankAgainGetsTheSameAnswerAndAnotherIsAConflict) {
   const TemporaryFolder folder;
-  Running running(folder.path());
+  RunningEngine running(folder.path());
   running.create("m", small_model());
   const RankRequest request = request_of(1, "ann");
   const auto first = running.rank(request);
@@ -278,7 +278,7 @@ TEST(Engine, AFullQueueTakesNothingMore) {
   const TemporaryFolder folder;
   EngineOptions options;
   options.queue_limit = 4;
-  Running running(folder.path(), options);
+  RunningEngine running(folder.path(), options);
   running.create("m", small_model());
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();

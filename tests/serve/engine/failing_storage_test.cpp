@@ -6,7 +6,7 @@
 #include <set>
 
 #include "mcnb/base/error.h"
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 #include "tests/serve/store/memory_storage.h"
 
 namespace mcnb::failing_storage_test {
@@ -226,7 +226,7 @@ TEST(FailingStorage, ACommitMayFailAfterTheDiskTookIt) {
 TEST(FailingStorage, TheEngineServesAgainOnceTheDiskDoes) {
   MemoryDisk disk;
   {
-    Running running(disk.open());
+    RunningEngine running(disk.open());
     running.create("m", small_model());
     running.play(0, 3);
     disk.fail_always(StorageCall::kCommit);
@@ -246,7 +246,7 @@ TEST(FailingStorage, TheEngineServesAgainOnceTheDiskDoes) {
     EXPECT_FALSE(running.snapshot()->error.has_value());
     EXPECT_FALSE(running.forget("user-0")->error.has_value());
   }
-  Running again(disk.open());
+  RunningEngine again(disk.open());
   EXPECT_EQ(again.report().counts.decisions, 6U);
   EXPECT_EQ(again.report().counts.learned, 6U);
   EXPECT_EQ(again.report().counts.forgotten, 1U);
@@ -255,7 +255,7 @@ TEST(FailingStorage, TheEngineServesAgainOnceTheDiskDoes) {
 TEST(FailingStorage, AnEngineThatLostItsLeaseAnswersNobodyAsIfItHadStored) {
   MemoryDisk disk;
   {
-    Running running(disk.open());
+    RunningEngine running(disk.open());
     running.create("m", small_model());
     running.play(0, 2);
     disk.take_away_lease();

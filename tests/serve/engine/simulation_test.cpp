@@ -9,7 +9,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
-#include "tests/serve/engine/stepped.h"
+#include "tests/serve/engine/stepped_engine.h"
 
 namespace mcnb::simulation_test {
 namespace {
@@ -69,7 +69,7 @@ class Simulation {
   std::size_t restarts = 0;
   std::size_t refused = 0;
 
-  Stepped& engine() { return engine_; }
+  SteppedEngine& engine() { return engine_; }
 
  private:
   void create(const std::string& name) {
@@ -235,7 +235,7 @@ class Simulation {
 
   Plan plan_;
   Rng rng_;
-  Stepped engine_;
+  SteppedEngine engine_;
   std::uint64_t events_ = 0;
   std::map<const RewardTask*, std::uint64_t> rewards_under_way_;
 };
@@ -261,7 +261,7 @@ TEST(Simulation, WhatWasAcknowledgedSurvivesFailuresAndCrashes) {
     simulation.run();
     EXPECT_GT(simulation.refused, 20U);
     EXPECT_GT(simulation.decisions.size(), 500U);
-    Stepped& engine = simulation.engine();
+    SteppedEngine& engine = simulation.engine();
     const ModelReport report = engine.report("m");
     const std::uint64_t learned = report.counts.learned - report.counts.defaults;
     EXPECT_GE(learned, simulation.learned_surely);
@@ -281,7 +281,7 @@ TEST(Simulation, TheDiskGivesTheStateFromTheBaseFromSnapshotsAndAfterACrash) {
   for (const bool erasing : {false, true}) {
     Simulation simulation({.seed = 21, .rounds = 2500, .failures = true, .erasing = erasing});
     simulation.run();
-    Stepped& engine = simulation.engine();
+    SteppedEngine& engine = simulation.engine();
     engine.digests();  // takes what the housekeeping still wants with it
     const auto state = engine.digests();
     engine.crash();
@@ -297,7 +297,7 @@ TEST(Simulation, TheDiskGivesTheStateFromTheBaseFromSnapshotsAndAfterACrash) {
 // Plays a few requests while one call of the disk fails (0: none). Returns how many calls there
 // were.
 std::size_t play_with_failure(std::size_t failing_call, CommitFailure failure) {
-  Stepped engine;
+  SteppedEngine engine;
   engine.run(control_task(
       [](ControlTask&, ModelHost& host, std::int64_t) { host.create("m", small_model()); }));
   engine.disk().set_commit_failure(failure);
@@ -343,7 +343,7 @@ TEST(Simulation, OneFailedCallOfAnyKindLosesNothing) {
 
 // A failed batch also discards results that were computed before its failure was known.
 TEST(Simulation, AFailedCommitTakesWhatWasComputedAfterItWithIt) {
-  Stepped engine;
+  SteppedEngine engine;
   const EngineCore::Wait at_once(0);
   engine.run(control_task(
       [](ControlTask&, ModelHost& host, std::int64_t) { host.create("m", small_model()); }));
@@ -385,7 +385,7 @@ TEST(Simulation, AFailedCommitTakesWhatWasComputedAfterItWithIt) {
 }
 
 TEST(Simulation, StoppingAnswersWhatWaitsAndWritesSnapshots) {
-  Stepped engine;
+  SteppedEngine engine;
   engine.run(control_task(
       [](ControlTask&, ModelHost& host, std::int64_t) { host.create("m", small_model()); }));
   int answered = 0;
@@ -432,10 +432,10 @@ TEST(Simulation, TheEngineWithThreadsGivesTheStateOfTheSteppedOne) {
     host.create("m", waiting_model());
   };
   const auto nothing = [](ControlTask&, ModelHost&, std::int64_t) {};
-  Stepped stepped;
+  SteppedEngine stepped;
   stepped.run(control_task(create));
   const TemporaryFolder folder;
-  Running threaded(folder.path());
+  RunningEngine threaded(folder.path());
   threaded.control(create);
   std::int64_t time = 1'000'000;
   const auto groups = groups_of_tasks();

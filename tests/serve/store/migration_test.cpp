@@ -7,7 +7,7 @@
 #include "mcnb/serve/model/model_state.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/serve/store/log_schema.h"
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 
 namespace mcnb::migration_test {
 namespace {
@@ -103,7 +103,7 @@ TEST(Migration, AnOldFolderGivesTheSameStatesAndGoesOn) {
     EXPECT_EQ(storage->log().new_model_id(), 3U);
   }
   {
-    Running running(folder.path());
+    RunningEngine running(folder.path());
     running.play(0, 5);
     EXPECT_EQ(running.report().last_position, last + 12);  // two users are new
   }

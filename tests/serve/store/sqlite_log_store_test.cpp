@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 
 namespace mcnb::sqlite_log_store_test {
 namespace {

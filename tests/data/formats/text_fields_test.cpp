@@ -1,4 +1,4 @@
-#include "mcnb/data/formats/fields.h"
+#include "mcnb/data/formats/text_fields.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "mcnb/base/random.h"
 
-namespace mcnb::fields_test {
+namespace mcnb::text_fields_test {
 namespace {
 
 using Fields = std::vector<std::string>;
@@ -159,4 +159,4 @@ TEST(Text, IsShownShortAndPrintable) {
 }
 
 }  // namespace
-}  // namespace mcnb::fields_test
+}  // namespace mcnb::text_fields_test

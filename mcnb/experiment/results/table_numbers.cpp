@@ -1,4 +1,4 @@
-#include "mcnb/experiment/results/number_text.h"
+#include "mcnb/experiment/results/table_numbers.h"
 
 #include <fmt/core.h>
 

@@ -25,10 +25,10 @@ inline std::optional<std::uint16_t> port_in(const std::string& log) {
 }
 
 // The real `mcnb serve` on a free port, beside the test.
-class Serving {
+class ServerProgram {
  public:
-  explicit Serving(const std::filesystem::path& data, std::vector<std::string> more = {},
-                   const std::string& binary = MCNB_BINARY)
+  explicit ServerProgram(const std::filesystem::path& data, std::vector<std::string> more = {},
+                         const std::string& binary = MCNB_BINARY)
       : program_(arguments(data, std::move(more)), {}, binary) {}
 
   // Waits until the server listens. Throws if it ends instead.

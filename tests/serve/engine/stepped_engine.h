@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mcnb/serve/engine/engine_core.h"
-#include "tests/serve/running.h"
+#include "tests/serve/running_engine.h"
 #include "tests/serve/store/memory_storage.h"
 
 // An engine without threads on a disk in memory. The test decides everything that happens.
@@ -28,9 +28,9 @@ inline EngineOptions stepped_options() {
   return options;
 }
 
-class Stepped {
+class SteppedEngine {
  public:
-  explicit Stepped(const EngineOptions& options = stepped_options()) : options_(options) {
+  explicit SteppedEngine(const EngineOptions& options = stepped_options()) : options_(options) {
     start();
   }
 

@@ -1,4 +1,4 @@
-#include "mcnb/cli/data_folders.h"
+#include "mcnb/cli/environment_flags.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "mcnb/data/formats/fields.h"
+#include "mcnb/data/formats/text_fields.h"
 
 #include <fmt/core.h>
 

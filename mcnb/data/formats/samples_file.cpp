@@ -6,8 +6,8 @@
 
 namespace mcnb {
 
-Samples read_own_samples(const Input& input, const LabelledCsvOptions& options,
-                         ThreadPool& threads) {
+Samples read_samples_file(const Input& input, const LabelledCsvOptions& options,
+                          ThreadPool& threads) {
   std::string head(kNpyMagic.size(), '\0');
   head.resize(input.open()->read(head.data(), head.size()));
   if (head != kNpyMagic) {

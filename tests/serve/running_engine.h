@@ -62,17 +62,17 @@ inline void erase_afterwards(ControlTask& task, const Erasure& erasure) {
 }
 
 // An engine with the calls that tests make, each waiting for its answer.
-class Running {
+class RunningEngine {
  public:
-  explicit Running(const std::filesystem::path& folder, EngineOptions options = {},
-                   std::int64_t time = 1'000'000) {
+  explicit RunningEngine(const std::filesystem::path& folder, EngineOptions options = {},
+                         std::int64_t time = 1'000'000) {
     clock.set(time);
     options.folder = folder;
     options.threads = 1;
     engine_ = std::make_unique<Engine>(options, clock, metrics);
   }
 
-  explicit Running(std::unique_ptr<Storage> storage, EngineOptions options = {}) {
+  explicit RunningEngine(std::unique_ptr<Storage> storage, EngineOptions options = {}) {
     options.threads = 1;
     engine_ = std::make_unique<Engine>(std::move(storage), options, clock, metrics);
   }
@@ -253,7 +253,7 @@ inline void damage(const std::filesystem::path& path, std::size_t at) {
 
 // A folder with a model, 20 events, a snapshot, 20 more, another, and 20 more.
 inline void fill(const std::filesystem::path& folder) {
-  Running running(folder);
+  RunningEngine running(folder);
   running.create("m", small_model());
   running.play_together(0, 20);
   running.snapshot();

@@ -1,4 +1,4 @@
-#include "mcnb/data/prepare/reduction.h"
+#include "mcnb/data/prepare/reduced_ratings.h"
 
 #include <algorithm>
 #include <numeric>

@@ -24,7 +24,7 @@ enum class SvdSource {
 };
 
 // How ratings become the data of a recommendation environment.
-struct RecommendationRecipe {
+struct PreparationOptions {
   RatingKind kind = RatingKind::kStars;
   Protocol protocol = Protocol::kText;
   SvdSource svd = SvdSource::kAll;
@@ -37,7 +37,7 @@ struct RecommendationRecipe {
   std::uint64_t data_seed = 1;
 };
 
-// "kind=stars protocol=text ...": equal for equal recipes only.
-std::string recipe_text(const RecommendationRecipe& recipe);
+// "kind=stars protocol=text ...": equal for equal options only.
+std::string preparation_text(const PreparationOptions& preparation);
 
 }  // namespace mcnb

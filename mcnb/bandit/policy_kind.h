@@ -22,6 +22,9 @@ struct PolicyKind {
   // finds what depends on the setup.
   std::function<OptionValues(const OptionValues&)> resolve;
   std::function<std::unique_ptr<Policy>(const OptionValues&, const PolicySetup&)> build;
+  // Options that the policy has not always had, with the values that it had before. A stored map of
+  // options that lacks one of them was stored then, and means that value.
+  OptionValues values_before = {};
 };
 
 struct PolicyTexts {

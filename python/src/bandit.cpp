@@ -15,7 +15,8 @@
 namespace mcnb::python {
 namespace {
 
-const StateHeader kBanditFile{.kind = "python-bandit", .version = 1};
+// Version 1 did not know the rounds of the last choose.
+const StateHeader kBanditFile{.kind = "python-bandit", .version = 2};
 constexpr std::uint64_t kLongestText = 1 << 16;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
 constexpr std::size_t kLearnedAtOnce = 1024;  // rewards between two checks for Ctrl-C
@@ -175,9 +176,12 @@ void Bandit::number(RoundsRead& read) const {
   }
 }
 
-Bandit::Scores Bandit::all_scores(RoundsRead& read) {
+Bandit::Scores Bandit::all_scores(RoundsRead& read, bool of_last_choose) {
   const Alone alone(mutex_);
   number(read);
+  if (of_last_choose && read.ids.empty()) {
+    decided_.name_again(read.rounds);
+  }
   Scores scores;
   if (!read.batch) {
     scores.push_back(model_->policy->scores(read.rounds[0]));
@@ -204,6 +208,7 @@ py::object Bandit::choose(py::handle user, py::handle arms, py::handle items, py
     }
     if (!chosen.empty()) {  // an empty batch keeps the previous decisions
       waiting_.clear();
+      decided_.remember(rounds.rounds);
     }
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       waiting_.push_back({rounds.rounds[i].id, ArmIndex{static_cast<std::uint32_t>(chosen[i])}});
@@ -221,7 +226,7 @@ py::object Bandit::predict(py::handle user, py::handle arms, py::handle items, p
                            py::handle round, bool exploit) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
   std::vector<std::int64_t> chosen;
-  for (std::vector<Score>& some : all_scores(rounds)) {
+  for (std::vector<Score>& some : all_scores(rounds, false)) {
     if (exploit) {
       for (Score& score : some) {
         score.value = score.estimate;
@@ -239,14 +244,14 @@ py::object Bandit::predict(py::handle user, py::handle arms, py::handle items, p
 py::object Bandit::scores(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                           py::handle round) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
-  return scores_array(flat(all_scores(rounds)), shape_of(rounds, arm_count(rounds)));
+  return scores_array(flat(all_scores(rounds, true)), shape_of(rounds, arm_count(rounds)));
 }
 
 py::object Bandit::expectations(py::handle user, py::handle arms, py::handle items,
                                 py::handle offsets, py::handle round) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
   std::vector<double> estimates;
-  for (const Score& score : flat(all_scores(rounds))) {
+  for (const Score& score : flat(all_scores(rounds, true))) {
     estimates.push_back(score.estimate);
   }
   return array_from(std::move(estimates), shape_of(rounds, arm_count(rounds)));
@@ -409,6 +414,7 @@ void Bandit::reset() {
   model_ = std::make_shared<Model>(setup_);
   next_round_ = 0;
   waiting_.clear();
+  decided_.clear();
   users_ = model_->policy->user_count();
 }
 
@@ -495,8 +501,10 @@ StepCounts Bandit::steps() {
 }
 
 void Bandit::write(StateWriter& writer) {
-  writer.write_string(setup_.policy.name);
-  write_options(writer, setup_.policy.options);
+  PolicySpec policy = setup_.policy;
+  pin_options(policy);
+  writer.write_string(policy.name);
+  write_options(writer, policy.options);
   for (const std::uint64_t number :
        {std::uint64_t{setup_.features}, std::uint64_t{setup_.users}, setup_.seed,
         std::uint64_t{setup_.threads}, std::uint64_t{setup_.block},
@@ -509,6 +517,7 @@ void Bandit::write(StateWriter& writer) {
     writer.write(decision.round);
     writer.write(decision.arm);
   }
+  decided_.save(writer);
   model_->policy->save(writer);
 }
 
@@ -517,6 +526,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   setup.policy.name = reader.read_string(kLongestText);
   setup.policy.label = setup.policy.name;
   setup.policy.options = read_options(reader);
+  complete_options(setup.policy);
   setup.features = read_limited<std::uint32_t>(reader, NetworkShape::kMaxInputs);
   setup.users = read_limited<std::size_t>(reader, NetworkPool::kMaxUsers);
   setup.seed = reader.read<std::uint64_t>();
@@ -542,9 +552,14 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
     }
     decisions.push_back({round, arm});
   }
+  DecidedRounds decided;
+  if (reader.version() >= 2) {
+    decided.load(reader);
+  }
   auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
   bandit->next_round_ = next_round;
   bandit->waiting_ = std::move(decisions);
+  bandit->decided_ = std::move(decided);
   bandit->model_->policy->load(reader);
   bandit->users_ = bandit->model_->policy->user_count();
   return bandit;

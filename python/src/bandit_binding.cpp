@@ -89,7 +89,9 @@ void bind_bandit(py::module_& module) {
       .def("scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
            "Why each arm ranks where it does: an array with the fields value, estimate, one for\n"
-           "each part that the policy adds to the estimate, cluster_size and considered.")
+           "each part that the policy adds to the estimate, cluster_size and considered. Explains\n"
+           "the last choose if it had the same user and arms; otherwise, or with a round, it tells\n"
+           "of a decision that is still to come.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
            py::arg("round") = none, "The expected reward of every arm.")

@@ -45,8 +45,8 @@ const PolicyKind& find_policy(const std::string& name);
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup);
 
 // Saves a policy with its name, options and setup. A load with other ones throws Error (kUsage). An
-// option that the saving program did not know yet, and that `spec` does not name, has the value that
-// the policy had then.
+// option that the saving program did not know yet, and that `spec` does not name, has the value
+// that the policy had then.
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,
                       const Policy& policy);
 std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySpec& spec,

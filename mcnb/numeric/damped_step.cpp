@@ -23,6 +23,12 @@ StepSize step_size(const NetworkShape& shape, const GradientFactors& gradient, f
   return {.curvature = rate * norm * norm, .reach = rate * std::abs(error) * std::sqrt(squares)};
 }
 
+bool is_ordinary_step(const NetworkShape& shape, const GradientFactors& gradient, float reward,
+                      double rate) {
+  return std::abs(reward) <= kOrdinaryReward && std::abs(gradient.value) <= kOrdinaryValue &&
+         step_size(shape, gradient, reward, rate).is_ordinary();
+}
+
 bool take_damped_step(const NetworkShape& shape, std::span<float> network, const Sample& sample,
                       float rate, DampedStepScratch& scratch) {
   const Features& x = sample.features;
@@ -32,9 +38,8 @@ bool take_damped_step(const NetworkShape& shape, std::span<float> network, const
   if (!std::isfinite(error)) {
     return false;
   }
-  const StepSize size = step_size(shape, gradient, sample.reward, rate);
   float* const parameters = network.data();
-  if (size.is_ordinary() && std::abs(sample.reward) <= kOrdinaryReward) {
+  if (is_ordinary_step(shape, gradient, sample.reward, rate)) {
     kernels::sgd_step(shape, {&parameters, 1}, x.values, x.offset, sample.reward, rate);
     return true;
   }
@@ -52,6 +57,7 @@ bool take_damped_step(const NetworkShape& shape, std::span<float> network, const
         kernels::forward(shape, parameters, x.values, x.offset, scratch.activations.data());
     return std::abs(value - sample.reward) <= std::abs(error) && all_finite(network);
   };
+  const StepSize size = step_size(shape, gradient, sample.reward, rate);
   if (!size.is_ordinary() || !try_step(1.0)) {
     shorten_step(size.stable_part(), try_step);
   }

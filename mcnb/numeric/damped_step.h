@@ -7,16 +7,16 @@
 
 namespace mcnb {
 
-// Steps of gradient descent that cannot blow up. With rewards in [-1, 1] and features of unit length
-// a plain step at a sensible rate is stable. With rewards of a million it overshoots by orders of
-// magnitude, and a few such steps leave the finite numbers. Such a step is damped: it becomes so
-// short that its loss does not grow.
+// Steps of gradient descent that cannot blow up. With rewards in [-1, 1] and features of unit
+// length a plain step at a sensible rate is stable. With rewards of a million it overshoots by
+// orders of magnitude, and a few such steps leave the finite numbers. Such a step is damped: it
+// becomes so short that its loss does not grow.
 //
-// A step is plain if all these limits hold, or if it does not increase its loss. So runs that need no
-// damping keep their bits.
+// A step is plain if all these limits hold, or if it does not increase its loss. So runs that need
+// no damping keep their bits.
 inline constexpr float kOrdinaryReward = 1.0F;      // the largest reward
 inline constexpr float kOrdinaryParameter = 16.0F;  // the largest parameter of a network
-inline constexpr float kOrdinaryValue = 8.0F;       // the largest value of a network
+inline constexpr float kOrdinaryValue = 3.0F;       // the largest value of a network
 
 // How a step of some rate would move a network, in the mean over its samples.
 struct StepSize {
@@ -27,9 +27,9 @@ struct StepSize {
     curvature += weight * other.curvature;
     reach += weight * other.reach;
   }
-  // False for a step that would increase its loss, and for one whose size is not a number. (The
-  // default rates stay below 1.9 and 0.7 with rewards in [0, 1].)
-  bool is_ordinary() const { return curvature <= 2.5 && reach <= 2.0; }
+  // False for a step that would multiply its error, and for one whose size is not a number. (The
+  // default rates stay below 2.7 and 0.7 with rewards in [0, 1].)
+  bool is_ordinary() const { return curvature <= 4.0 && reach <= 2.0; }
   // The part of the rate, at most 1, with which the step removes an eighth of the error, so that
   // noise averages out, and changes no layer by more than half of its size.
   double stable_part() const;
@@ -39,9 +39,13 @@ struct StepSize {
 StepSize step_size(const NetworkShape& shape, const GradientFactors& gradient, float reward,
                    double rate);
 
+// Whether a step on one sample is plain without a look at what it does.
+bool is_ordinary_step(const NetworkShape& shape, const GradientFactors& gradient, float reward,
+                      double rate);
+
 // Makes a step shorter and shorter until it does not increase the loss. `try_step(part)` takes this
-// part of the step from where it began and returns whether the loss is finite and not larger; part 0
-// must restore the beginning. Starts with `part`.
+// part of the step from where it began and returns whether the loss is finite and not larger; part
+// 0 must restore the beginning. Starts with `part`.
 template <class TryStep>
 void shorten_step(double part, TryStep try_step) {
   constexpr int kMostTries = 60;
@@ -60,9 +64,9 @@ struct DampedStepScratch {
   std::vector<float> activations;
 };
 
-// One SGD step of `rate` on (f(x) - r)^2 / 2, damped if the plain step would increase a loss that is
-// not ordinary. A plain step has the bits of kernels::sgd_step. Returns false, and leaves the network
-// as it is, if f(x) is not finite. Requires a sample that check_sample accepts.
+// One SGD step of `rate` on (f(x) - r)^2 / 2, damped if the plain step would increase a loss that
+// is not ordinary. A plain step has the bits of kernels::sgd_step. Returns false, and leaves the
+// network as it is, if f(x) is not finite. Requires a sample that check_sample accepts.
 bool take_damped_step(const NetworkShape& shape, std::span<float> network, const Sample& sample,
                       float rate, DampedStepScratch& scratch);
 

@@ -15,7 +15,6 @@
 namespace mcnb::python {
 namespace {
 
-// Version 1 did not know the rounds of the last choose.
 const StateHeader kBanditFile{.kind = "python-bandit", .version = 2};
 constexpr std::uint64_t kLongestText = 1 << 16;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
@@ -33,9 +32,6 @@ class Alone {
 };
 
 std::vector<Score> flat(std::vector<std::vector<Score>> scores) {
-  if (scores.size() == 1) {
-    return std::move(scores[0]);
-  }
   std::vector<Score> all;
   for (const std::vector<Score>& some : scores) {
     all.insert(all.end(), some.begin(), some.end());
@@ -92,8 +88,6 @@ std::size_t arm_count(const RoundsRead& read) {
   return static_cast<std::size_t>(read.features.shape(read.features.ndim() - 2));
 }
 
-std::string layer_name(std::uint32_t layer) { return fmt::format("values[{}]", layer - 1); }
-
 Shape layer_shape(const NetworkShape& shape, std::uint32_t layer) {
   const std::size_t rows = shape.layer_inputs(layer) + (shape.biases ? 1 : 0);
   const std::size_t columns = layer == shape.depth ? 1 : shape.width;
@@ -128,7 +122,7 @@ std::vector<float> parameters_from(const NetworkShape& shape, py::handle values)
     ++layer;
     const Shape expected = layer_shape(shape, layer);
     const std::string text = fmt::format("numbers of shape ({}, {})", expected[0], expected[1]);
-    const std::string name = layer_name(layer);
+    const std::string name = fmt::format("values[{}]", layer - 1);
     const Floats weights = floats_of(value, name.c_str(), text);
     if (weights.ndim() != 2 || weights.shape(0) != expected[0] || weights.shape(1) != expected[1]) {
       refuse_value(name, text, "shape " + shape_text(weights));
@@ -501,10 +495,8 @@ StepCounts Bandit::steps() {
 }
 
 void Bandit::write(StateWriter& writer) {
-  PolicySpec policy = setup_.policy;
-  pin_options(policy);
-  writer.write_string(policy.name);
-  write_options(writer, policy.options);
+  writer.write_string(setup_.policy.name);
+  write_options(writer, setup_.policy.options);
   for (const std::uint64_t number :
        {std::uint64_t{setup_.features}, std::uint64_t{setup_.users}, setup_.seed,
         std::uint64_t{setup_.threads}, std::uint64_t{setup_.block},
@@ -539,9 +531,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
       setup.user_features.size() != setup.users * setup.user_feature_count) {
     reader.fail("the parts of the bandit do not fit together");
   }
-  if (threads > 0) {
-    setup.threads = threads;
-  }
+  setup.threads = threads > 0 ? threads : setup.threads;
   const auto waiting = read_limited<std::uint64_t>(reader, kMostNumbers);
   std::deque<Decision> decisions;
   for (std::uint64_t i = 0; i < waiting; ++i) {
@@ -552,14 +542,10 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
     }
     decisions.push_back({round, arm});
   }
-  DecidedRounds decided;
-  if (reader.version() >= 2) {
-    decided.load(reader);
-  }
   auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
   bandit->next_round_ = next_round;
   bandit->waiting_ = std::move(decisions);
-  bandit->decided_ = std::move(decided);
+  bandit->decided_.load(reader);
   bandit->model_->policy->load(reader);
   bandit->users_ = bandit->model_->policy->user_count();
   return bandit;

@@ -103,7 +103,8 @@ class Bandit {
   RoundsRead read(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                   py::handle round);
   void number(RoundsRead& read) const;
-  // With `of_last_choose` the rounds of the last `choose` keep the random draws that they had there.
+  // With `of_last_choose` the rounds of the last `choose` keep the random draws that they had
+  // there.
   Scores all_scores(RoundsRead& read, bool of_last_choose);
   void address(ArmsRead& read) const;
   void settle(const ArmsRead& read);

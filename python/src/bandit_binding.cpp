@@ -35,7 +35,7 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
       refuse_value("options", fmt::format("{} once, in \"{}\" or beside it", name, policy), "both");
     }
   }
-  resolved_options(spec);  // throws if an option is wrong
+  pin_options(spec);  // throws if an option is wrong
   BanditSetup setup{.policy = std::move(spec),
                     .features = static_cast<std::uint32_t>(features),
                     .users = static_cast<std::size_t>(users),
@@ -86,12 +86,13 @@ void bind_bandit(py::module_& module) {
            py::arg("exploit") = false,
            "What choose would answer now, without a decision that waits for feedback; with\n"
            "exploit=True the arm of the highest expected reward.")
-      .def("scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
-           py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
-           "Why each arm ranks where it does: an array with the fields value, estimate, one for\n"
-           "each part that the policy adds to the estimate, cluster_size and considered. Explains\n"
-           "the last choose if it had the same user and arms; otherwise, or with a round, it tells\n"
-           "of a decision that is still to come.")
+      .def(
+          "scores", &Bandit::scores, py::arg("user"), py::arg("arms"), py::kw_only(),
+          py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
+          "Why each arm ranks where it does: an array with the fields value, estimate, one for\n"
+          "each part that the policy adds to the estimate, cluster_size and considered. Explains\n"
+          "the last choose if it had the same user and arms; otherwise, or with a round, it tells\n"
+          "of a decision that is still to come.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
            py::arg("round") = none, "The expected reward of every arm.")

@@ -35,9 +35,8 @@ void DecidedRounds::name_again(std::span<Round> rounds) const {
   for (std::size_t i = 0; i < rounds.size() && !rounds_.empty(); ++i) {
     const std::uint64_t fingerprint = fingerprint_of(rounds[i]);
     const bool is_in_place = i < rounds_.size() && rounds_[i].fingerprint == fingerprint;
-    const auto found =
-        is_in_place ? rounds_.begin() + static_cast<std::ptrdiff_t>(i)
-                    : std::ranges::find(rounds_, fingerprint, &Decided::fingerprint);
+    const auto found = is_in_place ? rounds_.begin() + static_cast<std::ptrdiff_t>(i)
+                                   : std::ranges::find(rounds_, fingerprint, &Decided::fingerprint);
     if (found != rounds_.end()) {
       rounds[i].id = found->id;
     }
@@ -46,6 +45,11 @@ void DecidedRounds::name_again(std::span<Round> rounds) const {
 
 void DecidedRounds::save(StateWriter& writer) const { writer.write_all(rounds_); }
 
-void DecidedRounds::load(StateReader& reader) { rounds_ = reader.read_all<Decided>(kMostRounds); }
+void DecidedRounds::load(StateReader& reader) {
+  rounds_.clear();
+  if (reader.version() > 1) {
+    rounds_ = reader.read_all<Decided>(kMostRounds);
+  }
+}
 
 }  // namespace mcnb::python

@@ -20,6 +20,7 @@ class DecidedRounds {
   // theirs. Equal rounds of a batch are told apart by their positions.
   void name_again(std::span<Round> rounds) const;
 
+  // Files of version 1 do not hold them.
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
 

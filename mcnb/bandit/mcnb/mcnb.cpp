@@ -375,7 +375,7 @@ void Mcnb::move_meta_learner(const Candidate& served, const Cluster& cluster) {
   auto& [draws, scratch] = memories_[0];
   const std::span<const std::vector<Draw>> steps =
       draws.draw(histories_, cluster, served.round, served.arm.index);
-  if (!meta_.adapt(steps, histories_, options_.eta_2, scratch)) {
+  if (!meta_.adapt(served.arm.features, steps, histories_, options_.eta_2, scratch)) {
     refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
   }
   for (const std::vector<Draw>& step : steps) {
@@ -391,8 +391,7 @@ void Mcnb::step_learners(std::span<const UserId> learners, UserId served, const 
   const auto rate = static_cast<float>(options_.eta_1);
   GradientFactors& gradient = step_scratch_.gradient;
   find_gradient(shape(), learners_.parameters(served), sample.features, gradient);
-  if (std::abs(sample.reward) <= kOrdinaryReward &&
-      step_size(shape(), gradient, sample.reward, rate).is_ordinary()) {
+  if (is_ordinary_step(shape(), gradient, sample.reward, rate)) {
     learners_.step(threads_, learners, sample, rate);
   } else {
     std::vector<float> stepped;
@@ -439,11 +438,12 @@ void Mcnb::grow_memories(std::size_t count) {
 }
 
 std::size_t Mcnb::memory_bytes() const {
-  std::size_t bytes =
-      sizeof *this + learners_.memory_bytes() + histories_.memory_bytes() +
-      2 * meta_.parameters().size_bytes() + trained_.capacity() * sizeof trained_[0] +
-      has_own_datum_.capacity() + learner_of_.capacity() * sizeof learner_of_[0] +
-      unit_arms_.memory_bytes() + cluster_finder_.memory_bytes() + last_decision_.memory_bytes() + replay_.memory_bytes();
+  std::size_t bytes = sizeof *this + learners_.memory_bytes() + histories_.memory_bytes() +
+                      2 * meta_.parameters().size_bytes() +
+                      trained_.capacity() * sizeof trained_[0] + has_own_datum_.capacity() +
+                      learner_of_.capacity() * sizeof learner_of_[0] + unit_arms_.memory_bytes() +
+                      cluster_finder_.memory_bytes() + last_decision_.memory_bytes() +
+                      replay_.memory_bytes();
   for (const AdaptationMemory& memory : memories_) {
     bytes += memory.draws.memory_bytes() + memory.meta.memory_bytes();
   }

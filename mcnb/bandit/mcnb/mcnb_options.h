@@ -12,7 +12,7 @@ namespace mcnb {
 
 enum class MetaDraw { kOne, kAll };         // what a member contributes to a step of an adaptation
 enum class Feedback { kCluster, kServed };  // who learns from a reward
-enum class Normalise { kNone, kUnit };       // what is done to the length of arms
+enum class Normalise { kNone, kUnit };      // what is done to the length of arms
 
 // Every choice that Meta Clustering of Neural Bandits leaves open. The defaults are those of the
 // preset `algorithm`: the paper's algorithms to the letter.

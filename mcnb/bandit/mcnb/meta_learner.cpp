@@ -28,6 +28,13 @@ void note_reward(float reward, MetaScratch& scratch) {
       scratch.has_ordinary_rewards && std::abs(reward) <= kOrdinaryReward;
 }
 
+// Whether the steps so far have left a network at which a further one, at the point of
+// `scratch.adapted`, is an ordinary step.
+bool went_as_usual(const NetworkShape& shape, double rate, const MetaScratch& scratch) {
+  return scratch.has_ordinary_rewards && std::abs(scratch.adapted.value) <= kOrdinaryValue &&
+         step_size(shape, scratch.adapted, scratch.adapted.value, rate).is_ordinary();
+}
+
 bool is_ordinary(std::span<const float> parameters) {
   float largest = 0.0F;
   for (const float parameter : parameters) {
@@ -60,9 +67,7 @@ AdaptedMeta MetaLearner::adapted_at(const Features& x, std::span<const std::vect
                                     MetaScratch& scratch) const {
   check(!steps.empty(), "an adaptation has a step");
   const AdaptedMeta plain = plain_at(x, steps, histories, rate, scratch);
-  const StepSize size = step_size(shape_, scratch.adapted, scratch.adapted.value, rate);
-  if (scratch.has_ordinary_rewards && size.is_ordinary() &&
-      std::abs(plain.estimate) <= kOrdinaryValue) {
+  if (went_as_usual(shape_, rate, scratch)) {
     return plain;
   }
   copy_network(x, steps, histories, scratch);
@@ -105,16 +110,17 @@ AdaptedMeta MetaLearner::plain_at(const Features& x, std::span<const std::vector
   return meta;
 }
 
-bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
-                        double rate, MetaScratch& scratch) {
-  const auto first = std::ranges::find_if_not(steps, &std::vector<Draw>::empty);
-  if (first == steps.end()) {
+bool MetaLearner::adapt(const Features& x, std::span<const std::vector<Draw>> steps,
+                        const Histories& histories, double rate, MetaScratch& scratch) {
+  if (std::ranges::all_of(steps, &std::vector<Draw>::empty)) {
     return true;
   }
-  copy_network(histories.sample(first->front().event).features, steps, histories, scratch);
+  copy_network(x, steps, histories, scratch);
   scratch.has_ordinary_rewards = true;
   take_steps(steps, histories, rate, scratch);
-  if (!scratch.has_ordinary_rewards || !is_ordinary(scratch.network)) {
+  const NetworkShape shape = scratch.inputs.shape(shape_);
+  find_gradient(shape, scratch.network, scratch.inputs.renumbered(x), scratch.adapted);
+  if (!went_as_usual(shape, rate, scratch) || !is_ordinary(scratch.network)) {
     scratch.inputs.extract(shape_, parameters_, scratch.network);
     take_damped_steps(steps, histories, rate, scratch);
   }

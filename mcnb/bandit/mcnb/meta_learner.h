@@ -27,8 +27,8 @@ struct MetaScratch {
   std::vector<float> direction;          // of a damped step
   std::vector<float> activations;
   bool has_ordinary_rewards = true;  // all draws so far
-  GradientFactors adapted;               // the gradient at x after the adaptation
-  GradientFactors start;                 // the gradient at x of theta_0
+  GradientFactors adapted;           // the gradient at x after the adaptation
+  GradientFactors start;             // the gradient at x of theta_0
 
   std::size_t memory_bytes() const;
 };
@@ -43,9 +43,9 @@ struct AdaptedMeta {
 // Theta: the shared network that adapts to a group of users by gradient steps on their samples.
 //
 // An adaptation has steps; each of them goes down the mean loss of its draws, by `rate` times the
-// gradient, from where the step before ended. If that leads to extraordinary numbers, or a reward is
-// beyond [-1, 1], the adaptation is repeated with damping: a step that would increase the mean loss
-// of its draws is shortened until it does not (numeric/damped_step.h).
+// gradient, from where the step before ended. If that leads to extraordinary numbers, or a reward
+// is beyond [-1, 1], the adaptation is repeated with damping: a step that would increase the mean
+// loss of its draws is shortened until it does not (numeric/damped_step.h).
 class MetaLearner {
  public:
   MetaLearner(const NetworkShape& shape, std::vector<float> start);
@@ -62,10 +62,10 @@ class MetaLearner {
   AdaptedMeta adapted_at(const Features& x, std::span<const std::vector<Draw>> steps,
                          const Histories& histories, double rate, MetaScratch& scratch) const;
 
-  // SGD_Meta for the chosen arm: moves Theta by these steps. Returns false, and leaves Theta as it
-  // is, if Theta would get numbers that are not finite.
-  bool adapt(std::span<const std::vector<Draw>> steps, const Histories& histories, double rate,
-             MetaScratch& scratch);
+  // SGD_Meta for the chosen arm x: moves Theta by these steps. Returns false, and leaves Theta as
+  // it is, if Theta would get numbers that are not finite.
+  bool adapt(const Features& x, std::span<const std::vector<Draw>> steps,
+             const Histories& histories, double rate, MetaScratch& scratch);
 
  private:
   // The network of an adaptation: Theta, or a copy that has only some of the inputs.

@@ -13,8 +13,8 @@ class UnitArms {
   // Lengths that differ from 1 by at most this are taken to be 1: that much is float rounding.
   static constexpr double kRounding = 1e-5;
 
-  // Returns x / |x|. A vector of zeros, or one whose length already is 1, is returned as it is, with
-  // its bits and its memory. Otherwise the result borrows memory of this object until `clear`.
+  // Returns x / |x|. A vector of zeros, or one whose length already is 1, is returned as it is,
+  // with its bits and its memory. Otherwise the result borrows memory of this object until `clear`.
   // Requires finite features; no length overflows or underflows.
   Features scaled(const Features& x);
 

@@ -202,8 +202,8 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Where where) {
   const bool online = options_.neural.training == TrainingMode::kOnline;
   if (online) {
     stepped_ = learner_of(user).network;
-    if (!take_damped_step(shape_, stepped_, sample,
-                          static_cast<float>(options_.neural.online_rate), step_scratch_)) {
+    if (!take_damped_step(shape_, stepped_, sample, static_cast<float>(options_.neural.online_rate),
+                          step_scratch_)) {
       refuse_step(where());
     }
   }

@@ -54,9 +54,9 @@ class CellStore {
 
   // The result of this cell by any program, for reports: this program's result if there is one,
   // else that of the program with the most cells in the file. If no program that knows all options
-  // of the policy has one, that of a program from before an option that the cell does not set. All results of an environment are of
-  // one version of its data: the version on this machine, or, if the file has no runs of it, the
-  // one with the most cells.
+  // of the policy has one, that of a program from before an option that the cell does not set. All
+  // results of an environment are of one version of its data: the version on this machine, or, if
+  // the file has no runs of it, the one with the most cells.
   std::optional<StoredCell> find_any(const Cell& cell) const;
   std::optional<std::string> find_any_failure(const Cell& cell) const;
   // True if the file has a cell of an environment with that name.

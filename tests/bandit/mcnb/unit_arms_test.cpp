@@ -181,8 +181,9 @@ TEST(Normalise, OnlyTheDefaultPresetsScaleArms) {
   EXPECT_EQ(mcnb_preset("algorithm").normalise, Normalise::kNone);
   EXPECT_EQ(mcnb_preset("experiments").normalise, Normalise::kNone);
   EXPECT_EQ(parse_mcnb_options({{"normalise", "none"}}).normalise, Normalise::kNone);
-  plain::expect_error(ErrorKind::kUsage, "option normalise: expected none | unit, got \"one\"",
-                      [] { parse_mcnb_options({{"normalise", "one"}}); });
+  plain::expect_error(ErrorKind::kUsage, "option normalise: expected none | unit, got \"one\"", [] {
+    parse_mcnb_options({{"normalise", "one"}});
+  });
 }
 
 }  // namespace

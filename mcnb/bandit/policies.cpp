@@ -45,6 +45,12 @@ const std::vector<PolicyKind>& every_policy() {
   return kAll;
 }
 
+// Null for an unknown name.
+const PolicyKind* known_policy(const std::string& name) {
+  const auto found = std::ranges::find(every_policy(), name, &PolicyKind::name);
+  return found == every_policy().end() ? nullptr : &*found;
+}
+
 const StateHeader kPolicyFile{.kind = "policy", .version = 2};
 constexpr const char* kUserFeatures = "what users look like";
 
@@ -79,6 +85,17 @@ OptionValues identity(const PolicySpec& spec, const PolicySetup& setup) {
   return all;
 }
 
+// Completes what an earlier program saved about a policy of this kind. Returns the policy asked for
+// with the same values, unless it names others itself.
+PolicySpec as_saved(PolicySpec spec, OptionValues& saved) {
+  for (const auto& [name, before] : find_policy(spec.name).values_before) {
+    if (saved.emplace("option " + name, before).second) {
+      spec.options.emplace(name, before);
+    }
+  }
+  return spec;
+}
+
 // Throws Error (kUsage) that names what differs.
 void compare(const std::string& path, const OptionValues& saved, const OptionValues& asked) {
   const auto value_in = [](const OptionValues& all, const std::string& name) {
@@ -105,11 +122,11 @@ void compare(const std::string& path, const OptionValues& saved, const OptionVal
 }  // namespace
 
 const PolicyKind& find_policy(const std::string& name) {
+  if (const PolicyKind* kind = known_policy(name)) {
+    return *kind;
+  }
   std::string known;
   for (const PolicyKind& kind : every_policy()) {
-    if (kind.name == name) {
-      return kind;
-    }
     known += (known.empty() ? "" : ", ") + std::string(kind.name);
   }
   throw Error(ErrorKind::kUsage, fmt::format("policy \"{}\": expected one of {}", name, known));
@@ -145,6 +162,19 @@ OptionValues resolved_options(const PolicySpec& spec) {
   return within(context_of(kind), [&] { return kind.resolve(spec.options); });
 }
 
+void pin_options(PolicySpec& spec) {
+  const OptionValues all = resolved_options(spec);
+  for (const auto& [name, before] : find_policy(spec.name).values_before) {
+    spec.options.emplace(name, all.at(name));
+  }
+}
+
+void complete_options(PolicySpec& spec) {
+  if (const PolicyKind* kind = known_policy(spec.name)) {
+    spec.options.insert(kind->values_before.begin(), kind->values_before.end());
+  }
+}
+
 std::vector<PolicyHelp> policy_help() {
   std::vector<PolicyHelp> all;
   for (const PolicyKind& kind : every_policy()) {
@@ -172,13 +202,14 @@ std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySp
   std::unique_ptr<Policy> policy;
   load_state_file(path, kPolicyFile, [&](StateReader& reader) {
     OptionValues saved = read_options(reader);
-    OptionValues asked = identity(spec, setup);
+    const PolicySpec known = as_saved(spec, saved);
+    OptionValues asked = identity(known, setup);
     if (reader.version() == 1) {  // its checksum of the users' features was not XXH3
       saved.erase(kUserFeatures);
       asked.erase(kUserFeatures);
     }
     compare(path, saved, asked);
-    policy = make_policy(spec, setup);
+    policy = make_policy(known, setup);
     policy->load(reader);
   });
   return policy;

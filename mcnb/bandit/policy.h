@@ -120,8 +120,10 @@ class BackgroundFit {
 // Feedback may come at once, late, in another order, or never. Equal options, seeds and calls give
 // equal choices, on any number of threads, and across save and load at any point. Calls must not
 // overlap. Bad rounds and rewards are refused (Error, kInput) before anything changes. Rewards are
-// finite, mostly in [0, 1], and never beyond kLargestReward. A step or training that would leave
-// the finite numbers is refused too, and the network stays as it was.
+// finite, mostly in [0, 1], and never beyond kLargestReward. With its default options no policy
+// leaves the finite numbers on arms of lengths up to 1e6: a step that would is damped
+// (numeric/damped_step.h). What no damping helps, such as arms without a finite value, is refused
+// too, and the networks stay as they were.
 class Policy {
  public:
   virtual ~Policy() = default;

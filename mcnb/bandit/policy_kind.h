@@ -22,12 +22,18 @@ struct PolicyKind {
   // finds what depends on the setup.
   std::function<OptionValues(const OptionValues&)> resolve;
   std::function<std::unique_ptr<Policy>(const OptionValues&, const PolicySetup&)> build;
+  // Options that the policy has not always had, or whose defaults have changed, with the values
+  // that it had before. A stored map of options that lacks one of them was stored then, and means
+  // that value.
+  OptionValues values_before = {};
 };
 
+// What policy_kind needs beside the options; as in PolicyKind.
 struct PolicyTexts {
   const char* name;
   const char* help;
   const char* paper;
+  OptionValues values_before = {};
 };
 
 // For a policy without options.
@@ -51,7 +57,8 @@ PolicyKind policy_kind_by(const PolicyTexts& texts, const OptionTable<Options>& 
           .options = [table] { return table.help(); },
           .resolve = [=](const OptionValues& values) { return table.values(parse(values)); },
           .build = [=](const OptionValues& values,
-                       const PolicySetup& setup) { return make(parse(values), setup); }};
+                       const PolicySetup& setup) { return make(parse(values), setup); },
+          .values_before = texts.values_before};
 }
 
 // A kind of policy with the constructor Implementation(const Options&, const PolicySetup&).

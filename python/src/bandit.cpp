@@ -16,9 +16,6 @@ namespace {
 constexpr std::size_t kLearnedAtOnce = 1024;  // rewards between two checks for Ctrl-C
 
 std::vector<Score> flat(std::vector<std::vector<Score>> scores) {
-  if (scores.size() == 1) {
-    return std::move(scores[0]);
-  }
   std::vector<Score> all;
   for (const std::vector<Score>& some : scores) {
     all.insert(all.end(), some.begin(), some.end());
@@ -103,9 +100,12 @@ void Bandit::number(RoundsRead& read) const {
   }
 }
 
-Bandit::Scores Bandit::all_scores(RoundsRead& read) {
+Bandit::Scores Bandit::all_scores(RoundsRead& read, bool of_last_choose) {
   const BanditLock lock(mutex_);
   number(read);
+  if (of_last_choose && read.ids.empty()) {
+    decided_.name_again(read.rounds);
+  }
   Scores scores;
   if (!read.batch) {
     scores.push_back(model_->policy->scores(read.rounds[0]));
@@ -132,6 +132,7 @@ py::object Bandit::choose(py::handle user, py::handle arms, py::handle items, py
     }
     if (!chosen.empty()) {  // an empty batch keeps the previous decisions
       waiting_.clear();
+      decided_.remember(rounds.rounds);
     }
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       waiting_.push_back({rounds.rounds[i].id, ArmIndex{static_cast<std::uint32_t>(chosen[i])}});
@@ -149,7 +150,7 @@ py::object Bandit::predict(py::handle user, py::handle arms, py::handle items, p
                            py::handle round, bool exploit) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
   std::vector<std::int64_t> chosen;
-  for (std::vector<Score>& some : all_scores(rounds)) {
+  for (std::vector<Score>& some : all_scores(rounds, false)) {
     if (exploit) {
       for (Score& score : some) {
         score.value = score.estimate;
@@ -167,14 +168,14 @@ py::object Bandit::predict(py::handle user, py::handle arms, py::handle items, p
 py::object Bandit::scores(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                           py::handle round) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
-  return scores_array(flat(all_scores(rounds)), shape_of(rounds, arm_count(rounds)));
+  return scores_array(flat(all_scores(rounds, true)), shape_of(rounds, arm_count(rounds)));
 }
 
 py::object Bandit::expectations(py::handle user, py::handle arms, py::handle items,
                                 py::handle offsets, py::handle round) {
   RoundsRead rounds = read(user, arms, items, offsets, round);
   std::vector<double> estimates;
-  for (const Score& score : flat(all_scores(rounds))) {
+  for (const Score& score : flat(all_scores(rounds, true))) {
     estimates.push_back(score.estimate);
   }
   return array_from(std::move(estimates), shape_of(rounds, arm_count(rounds)));
@@ -337,6 +338,7 @@ void Bandit::reset() {
   model_ = std::make_shared<Model>(setup_);
   next_round_ = 0;
   waiting_.clear();
+  decided_.clear();
   users_ = model_->policy->user_count();
 }
 

@@ -10,6 +10,7 @@
 
 #include "mcnb/bandit/policies.h"
 #include "python/src/arrays.h"
+#include "python/src/decided_rounds.h"
 
 namespace mcnb {
 class Mcnb;
@@ -112,7 +113,9 @@ class Bandit {
   RoundsRead read(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                   py::handle round);
   void number(RoundsRead& read) const;
-  Scores all_scores(RoundsRead& read);
+  // With `of_last_choose` the rounds of the last `choose` keep the random draws that they had
+  // there.
+  Scores all_scores(RoundsRead& read, bool of_last_choose);
   void address(ArmsRead& read) const;
   void settle(const ArmsRead& read);
   void write(StateWriter& writer);
@@ -123,6 +126,7 @@ class Bandit {
   std::shared_ptr<Model> model_;
   std::uint64_t next_round_ = 0;
   std::deque<Decision> waiting_;  // the decisions of the last choose that had no feedback yet
+  DecidedRounds decided_;         // all rounds of the last choose
   std::atomic<std::size_t> users_;
 };
 

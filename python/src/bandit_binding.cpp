@@ -35,7 +35,7 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
       refuse_value("options", fmt::format("{} once, in \"{}\" or beside it", name, policy), "both");
     }
   }
-  resolved_options(spec);  // throws if an option is wrong
+  pin_options(spec);  // throws if an option is wrong
   BanditSetup setup{.policy = std::move(spec),
                     .features = static_cast<std::uint32_t>(features),
                     .users = static_cast<std::size_t>(users),
@@ -94,7 +94,10 @@ void bind_decisions(py::class_<Bandit>& bandit) {
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
            "The scores of all arms: a structured array with the fields value, estimate, one field "
            "for\n"
-           "each part of the score, cluster_size and considered.")
+           "each part of the score, cluster_size and considered. After choose with the same user "
+           "and\n"
+           "arms they explain that decision; otherwise, or with a round, they are those of a\n"
+           "decision that is still to come.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,
            py::arg("round") = none, "The expected reward of every arm.")

@@ -10,7 +10,7 @@
 namespace mcnb::python {
 namespace {
 
-const StateHeader kBanditFile{.kind = "python-bandit", .version = 1};
+const StateHeader kBanditFile{.kind = "python-bandit", .version = 2};
 constexpr std::uint64_t kLongestText = 1 << 16;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
 constexpr const char* kPickle = "a pickled bandit";
@@ -41,6 +41,7 @@ void Bandit::write(StateWriter& writer) {
     writer.write(decision.round);
     writer.write(decision.arm);
   }
+  decided_.save(writer);
   model_->policy->save(writer);
 }
 
@@ -49,6 +50,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   setup.policy.name = reader.read_string(kLongestText);
   setup.policy.label = setup.policy.name;
   setup.policy.options = read_options(reader);
+  complete_options(setup.policy);
   setup.features = read_limited<std::uint32_t>(reader, NetworkShape::kMaxInputs);
   setup.users = read_limited<std::size_t>(reader, NetworkPool::kMaxUsers);
   setup.seed = reader.read<std::uint64_t>();
@@ -77,6 +79,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
   bandit->next_round_ = next_round;
   bandit->waiting_ = std::move(decisions);
+  bandit->decided_.load(reader);
   bandit->model_->policy->load(reader);
   bandit->users_ = bandit->model_->policy->user_count();
   return bandit;

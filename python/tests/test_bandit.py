@@ -270,12 +270,12 @@ def test_feedback_of_unknown_rounds_changes_nothing():
 
 
 def test_a_reward_that_the_policy_refuses_leaves_its_decision_waiting():
-    bandit = mcnb.Bandit("mcnb", features=6, users=3, eta_1=1000)
-    bandit.choose(0, unit_rows(1, 2, 4, 6))
-    bandit.learn(0, np.full(6, 1e6), 1e6)  # belongs to the first round and makes the network large
+    bandit = mcnb.Bandit("mcnb", features=6, users=3, normalise="none")
+    bandit.choose(0, unit_rows(1, 4, 6))
+    bandit.set_parameters(0, [layer * 0 + 1e30 for layer in bandit.parameters(0)])
     for _ in range(2):  # both calls find the decision
         with pytest.raises(ValueError, match="finite numbers"):
-            bandit.learn(0, np.full(6, 1e6), 1e6, round=bandit.last_round)
+            bandit.learn(0, np.full(6, 1e30), 1, round=bandit.last_round)
 
 
 def test_an_empty_batch_of_rounds_leaves_decisions_waiting():

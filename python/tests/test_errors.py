@@ -239,14 +239,34 @@ def test_parameters_that_are_none(bandit):
 
 
 def test_a_step_out_of_the_finite_numbers_is_refused():
-    bandit = mcnb.Bandit("mcnb", features=6, users=3, eta_1=1000)
-    arms = np.full((300, 6), 1e6)
+    bandit = mcnb.Bandit("mcnb", features=6, users=3, normalise="none")
+    bandit.set_parameters(0, [layer * 0 + 1e30 for layer in bandit.parameters(0)])
+    arms = np.full((300, 6), 1e30)
     with pytest.raises(ValueError, match="finite numbers"):
-        for arm in arms:
-            bandit.learn(0, arm, 1e6)
+        bandit.learn(0, arms[0], 1)
     refusal = r"reward: \d+ of 300 were refused, .*; reward\[0\]: .*finite numbers"
     with pytest.raises(ValueError, match=refusal):
-        bandit.learn(0, arms, np.full(300, 1e6))
+        bandit.learn(0, arms, np.ones(300))
+
+
+@pytest.mark.parametrize("policy", ["mcnb", "neuucb-one:training=online", "linucb"])
+def test_arms_of_any_length_and_large_rewards_are_learned(policy):
+    random = np.random.default_rng(1)
+    bandit = mcnb.Bandit(policy, features=10, users=3)
+    for step in range(200):
+        arms = random.normal(size=(8, 10)) * 10.0 ** random.uniform(-6, 6)
+        chosen = bandit.choose(step % 3, arms)
+        bandit.learn(step % 3, arms[chosen], random.choice([-1e6, 1e6, 0.5]))
+    assert np.isfinite(bandit.scores(0, arms)["value"]).all()
+
+
+def test_arms_drawn_from_a_normal_distribution_are_learned():
+    random = np.random.default_rng(2)
+    bandit = mcnb.Bandit(features=10, users=5)
+    for step in range(500):
+        arms = random.normal(size=(8, 10))
+        chosen = bandit.choose(step % 5, arms)
+        bandit.learn(step % 5, arms[chosen], float(arms[chosen, 0] > 0))
 
 
 @pytest.mark.parametrize("arguments, kind, text", [

@@ -132,7 +132,7 @@ def test_batches_are_their_parts_one_by_one(policy):
     for turn in range(6):
         rounds = range(4 * turn, 4 * turn + 4)
         scores = [parts.scores(users[i], arms[i], round=rounds[i]) for i in range(4)]
-        assert np.array_equal(batch.scores(users, arms), np.array(scores))
+        assert np.array_equal(batch.scores(users, arms, round=rounds), np.array(scores))
         chosen = [parts.predict(users[i], arms[i], round=rounds[i]) for i in range(4)]
         assert batch.choose(users, arms).tolist() == chosen
         taken = arms[np.arange(4), chosen]

@@ -120,7 +120,8 @@ PolicyKind club_policy() {
        .help = "ridge regression for clusters of users: connected components of a graph that "
                "loses edges between users who differ; newcomers join those who have not been "
                "served, or the largest cluster",
-       .paper = "Gentile, Li, Zappella: Online Clustering of Bandits, ICML 2014"},
+       .paper = "Gentile, Li, Zappella: Online Clustering of Bandits, ICML 2014",
+       .values_before = {{"alpha_2", "1"}}},
       club_option_table());
 }
 

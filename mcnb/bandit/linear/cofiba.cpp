@@ -369,7 +369,8 @@ PolicyKind cofiba_policy() {
       {.name = "cofiba",
        .help = "ridge regression for clusters of users relative to clusters of items; newcomers "
                "join those who have not been served, or the largest cluster",
-       .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016"},
+       .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016",
+       .values_before = {{"alpha_2", "1"}, {"items", "auto"}, {"item_groups", "20"}}},
       option_table());
 }
 

@@ -196,7 +196,8 @@ PolicyKind linucb_policy() {
        .help = "ridge regression with upper confidence bounds, for all users, for each, or with "
                "shared and own coefficients",
        .paper = "Li, Chu, Langford, Schapire: A Contextual-Bandit Approach to Personalized News "
-                "Article Recommendation, WWW 2010"},
+                "Article Recommendation, WWW 2010",
+       .values_before = {{"products", "no"}}},
       option_table(), make_linucb);
 }
 

@@ -369,7 +369,8 @@ PolicyKind locb_policy() {
   return policy_kind<Locb>(
       {.name = "locb",
        .help = "linear clustering bandit: overlapping clusters around seed users",
-       .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021"},
+       .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021",
+       .values_before = {{"lambda", "1"}}},
       option_table());
 }
 

@@ -263,7 +263,8 @@ PolicyKind sclub_policy() {
       {.name = "sclub",
        .help = "linear clustering bandit: sets of users that split and merge",
        .paper =
-           "Li, Chen, Li, Leung: Improved Algorithm on Online Clustering of Bandits, IJCAI 2019"},
+           "Li, Chen, Li, Leung: Improved Algorithm on Online Clustering of Bandits, IJCAI 2019",
+       .values_before = {{"alpha_w", "1"}}},
       option_table());
 }
 

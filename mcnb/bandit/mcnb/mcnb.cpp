@@ -69,16 +69,19 @@ void Mcnb::add_users(std::size_t count) {
 
 void Mcnb::start(UserId user, const Sample& sample) {
   check_start(user, sample, user_count(), shape());
+  unit_arms_.clear();
+  const Sample scaled{seen(sample.features), sample.reward};
   const Cluster alone{learner_of(user)};
-  check_step(alone, alone[0], sample);
-  step_learners(alone, sample);
+  check_step(alone[0], scaled);
+  step_learners(alone, alone[0], scaled);
   count_training(alone);
-  remember(alone, alone[0], sample);
+  remember(alone, alone[0], scaled);
 }
 
 // The decision of Algorithm 1. Each line stands for all arms x_i of the round.
 ArmIndex Mcnb::choose(const Round& round) {
   check_round(round, user_count(), shape());
+  unit_arms_.clear();
   const std::vector<Candidate> arms = preselect(round).kept;
   std::vector<Cluster> clusters = users_like(arms);                           // N_u(x_i)
   const std::vector<AdaptedMeta> metas = adapt_meta_learner(arms, clusters);  // Theta_i = SGD_Meta
@@ -89,19 +92,23 @@ ArmIndex Mcnb::choose(const Round& round) {
   return best;
 }
 
-// The update of Algorithm 1, with the reward r of the chosen arm x. By the options, v stands for
-// the members of the cluster or for the served user alone.
 void Mcnb::learn(RoundId round, const Arm& arm, float reward) {
   check_feedback(round, arm, reward, user_count(), shape());
-  const Candidate served = candidate(round, arm);
-  const Sample sample{arm.features, reward};
+  unit_arms_.clear();
+  learn_reward(candidate(round, arm), reward);
+}
+
+// The update of Algorithm 1, with the reward r of the chosen arm x. By the options, v stands for
+// the members of the cluster or for the served user alone.
+void Mcnb::learn_reward(const Candidate& served, float reward) {
+  const Sample sample{served.arm.features, reward};
   const Cluster cluster = cluster_of_feedback(served);  // N_u(x)
   const Cluster alone{served.learner};
   const Cluster& learners = learns_alone(served.learner) ? alone : cluster;
   if (is_online()) {
-    check_step(learners, served.learner, sample);
-    move_meta_learner(served, cluster);  // Theta = SGD_Meta(N_u(x))
-    step_learners(learners, sample);     // theta^v = theta^v - eta_1 grad L(theta^v)
+    check_step(served.learner, sample);
+    move_meta_learner(served, cluster);               // Theta = SGD_Meta(N_u(x))
+    step_learners(learners, served.learner, sample);  // theta^v = theta^v - eta_1 grad L(theta^v)
   }
   count_training(learners);                    // mu^v = mu^v + 1
   remember(learners, served.learner, sample);  // T^v = T^v + (x, r)
@@ -117,6 +124,7 @@ std::vector<Score> Mcnb::scores(const Round& round) {
 
 // Several rounds share a pass over the learners, as far as memory for their clusters allows.
 std::vector<std::vector<Score>> Mcnb::scores_of(std::span<const Round> rounds) {
+  unit_arms_.clear();
   std::vector<std::vector<Score>> all(rounds.size());
   std::vector<Preselection> selected;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
@@ -154,6 +162,7 @@ std::vector<Refusal> Mcnb::learn_all(std::span<const RewardedArm> rewarded) {
   if (options_.feedback != Feedback::kServed || !is_online()) {
     return Policy::learn_all(rewarded);
   }
+  unit_arms_.clear();
   std::vector<Refusal> refused;
   std::vector<Candidate> arms;
   std::vector<std::size_t> indices;  // of the arms in the batch
@@ -188,9 +197,9 @@ void Mcnb::learn_batch(std::span<const Candidate> arms, std::span<const std::siz
       timed([&] { return FeedbackClusters(threads_, learners_, arms, cluster_finder_.gap()); });
   for (std::size_t i = 0; i < arms.size(); ++i) {
     try {
-      // `learn` takes the cluster from the last decision.
+      // `learn_reward` takes the cluster from the last decision.
       last_decision_.remember({&arms[i], 1}, {timed([&] { return clusters.find(i); })});
-      learn(arms[i].round, arms[i].arm, rewarded[indices[i]].reward);
+      learn_reward(arms[i], rewarded[indices[i]].reward);
     } catch (const Error& error) {
       refused.push_back({indices[i], error});
     }
@@ -200,6 +209,7 @@ void Mcnb::learn_batch(std::span<const Candidate> arms, std::span<const std::siz
 
 std::optional<std::vector<UserId>> Mcnb::cluster(const Arm& arm) {
   check_arm(arm, user_count(), shape());
+  unit_arms_.clear();
   const Candidate one = candidate({}, arm);
   Cluster cluster = cluster_finder_.find(threads_, learners_, {&one, 1})[0];
   check_cluster(one, cluster);
@@ -234,19 +244,30 @@ bool Mcnb::forget(UserId user) {
   return true;
 }
 
-Candidate Mcnb::candidate(RoundId round, const Arm& arm) const {
-  return {round, arm, learner_of(arm.user)};
+// The features as all networks see them, valid until the end of the present call.
+Features Mcnb::seen(const Features& x) {
+  return options_.normalise == Normalise::kUnit ? unit_arms_.scaled(x) : x;
+}
+
+Candidate Mcnb::candidate(RoundId round, const Arm& arm) {
+  Candidate one{round, arm, learner_of(arm.user)};
+  one.arm.features = seen(arm.features);
+  return one;
 }
 
 // Keeps all arms, or those with the highest plain estimates f(x; Theta).
-Mcnb::Preselection Mcnb::preselect(const Round& round) const {
+Mcnb::Preselection Mcnb::preselect(const Round& round) {
   Preselection selection;
+  std::vector<Candidate> all;
+  for (const Arm& arm : round.arms) {
+    all.push_back(candidate(round.id, arm));
+  }
   std::vector<std::size_t> kept(round.arms.size());
   std::iota(kept.begin(), kept.end(), std::size_t{0});
   if (options_.keep_arms > 0 && options_.keep_arms < kept.size()) {
     std::vector<float>& estimates = selection.estimates;
-    for (const Arm& arm : round.arms) {
-      estimates.push_back(meta_.estimate(arm.features));
+    for (const Candidate& one : all) {
+      estimates.push_back(meta_.estimate(one.arm.features));
     }
     std::ranges::stable_sort(
         kept, [&](std::size_t a, std::size_t b) { return estimates[a] > estimates[b]; });
@@ -254,7 +275,7 @@ Mcnb::Preselection Mcnb::preselect(const Round& round) const {
     std::ranges::sort(kept);
   }
   for (const std::size_t i : kept) {
-    selection.kept.push_back(candidate(round.id, round.arms[i]));
+    selection.kept.push_back(all[i]);
   }
   return selection;
 }
@@ -336,29 +357,14 @@ bool Mcnb::learns_alone(UserId learner) const {
   return options_.feedback == Feedback::kServed || has_own_datum_[index(learner)] == 0;
 }
 
-// Refuses a step that would lead to numbers that are not finite, before anything changes. The
-// learners agree on the sample up to the cluster's gap: if the step of the served one is moderate,
-// all steps are.
-void Mcnb::check_step(std::span<const UserId> learners, UserId served, const Sample& sample) const {
-  constexpr double kModerate = 1e6;
-  const auto rate = static_cast<float>(options_.eta_1);
+// Refuses, before anything changes, a sample that the served learner has no finite value for.
+void Mcnb::check_step(UserId served, const Sample& sample) const {
   std::vector<float> activations(shape().hidden_count());
   const float value =
       kernels::forward(shape(), learners_.parameters(served).data(), sample.features.values,
                        sample.features.offset, activations.data());
-  if (std::abs(options_.eta_1 * (static_cast<double>(value) - sample.reward)) <= kModerate) {
-    return;
-  }
-  std::vector<float> stepped;
-  for (const UserId learner : learners) {
-    const std::span<const float> parameters = learners_.parameters(learner);
-    stepped.assign(parameters.begin(), parameters.end());
-    float* const network = stepped.data();
-    kernels::sgd_step(shape(), {&network, 1}, sample.features.values, sample.features.offset,
-                      sample.reward, rate);
-    if (!all_finite(stepped)) {
-      refuse_diverged(learner_name(learner), "eta_1", options_.eta_1);
-    }
+  if (!std::isfinite(value)) {
+    refuse_diverged(learner_name(served), "eta_1", options_.eta_1);
   }
 }
 
@@ -369,7 +375,7 @@ void Mcnb::move_meta_learner(const Candidate& served, const Cluster& cluster) {
   auto& [draws, scratch] = memories_[0];
   const std::span<const std::vector<Draw>> steps =
       draws.draw(histories_, cluster, served.round, served.arm.index);
-  if (!meta_.adapt(steps, histories_, options_.eta_2, scratch)) {
+  if (!meta_.adapt(served.arm.features, steps, histories_, options_.eta_2, scratch)) {
     refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
   }
   for (const std::vector<Draw>& step : steps) {
@@ -377,11 +383,25 @@ void Mcnb::move_meta_learner(const Candidate& served, const Cluster& cluster) {
   }
 }
 
-// theta^v = theta^v - eta_1 grad (f(x; theta^v) - r)^2 / 2.
-void Mcnb::step_learners(std::span<const UserId> learners, const Sample& sample) {
+// theta^v = theta^v - eta_1 grad (f(x; theta^v) - r)^2 / 2. The learners agree on the sample up to
+// the cluster's gap: if the step of the served one is ordinary, all steps are.
+void Mcnb::step_learners(std::span<const UserId> learners, UserId served, const Sample& sample) {
   const ScopedTimer timer(seconds_.training);
   last_decision_.clear();
-  learners_.step(threads_, learners, sample, static_cast<float>(options_.eta_1));
+  const auto rate = static_cast<float>(options_.eta_1);
+  GradientFactors& gradient = step_scratch_.gradient;
+  find_gradient(shape(), learners_.parameters(served), sample.features, gradient);
+  if (is_ordinary_step(shape(), gradient, sample.reward, rate)) {
+    learners_.step(threads_, learners, sample, rate);
+  } else {
+    std::vector<float> stepped;
+    for (const UserId learner : learners) {
+      const std::span<const float> parameters = learners_.parameters(learner);
+      stepped.assign(parameters.begin(), parameters.end());
+      take_damped_step(shape(), stepped, sample, rate, step_scratch_);
+      learners_.set_parameters(learner, stepped);
+    }
+  }
   steps_.training += learners.size();
 }
 
@@ -418,11 +438,12 @@ void Mcnb::grow_memories(std::size_t count) {
 }
 
 std::size_t Mcnb::memory_bytes() const {
-  std::size_t bytes =
-      sizeof *this + learners_.memory_bytes() + histories_.memory_bytes() +
-      2 * meta_.parameters().size_bytes() + trained_.capacity() * sizeof trained_[0] +
-      has_own_datum_.capacity() + learner_of_.capacity() * sizeof learner_of_[0] +
-      cluster_finder_.memory_bytes() + last_decision_.memory_bytes() + replay_.memory_bytes();
+  std::size_t bytes = sizeof *this + learners_.memory_bytes() + histories_.memory_bytes() +
+                      2 * meta_.parameters().size_bytes() +
+                      trained_.capacity() * sizeof trained_[0] + has_own_datum_.capacity() +
+                      learner_of_.capacity() * sizeof learner_of_[0] + unit_arms_.memory_bytes() +
+                      cluster_finder_.memory_bytes() + last_decision_.memory_bytes() +
+                      replay_.memory_bytes();
   for (const AdaptationMemory& memory : memories_) {
     bytes += memory.draws.memory_bytes() + memory.meta.memory_bytes();
   }

@@ -15,6 +15,7 @@
 #include "mcnb/bandit/mcnb/member_draws.h"
 #include "mcnb/bandit/mcnb/meta_learner.h"
 #include "mcnb/bandit/mcnb/replay_training.h"
+#include "mcnb/bandit/mcnb/unit_arms.h"
 #include "mcnb/bandit/policy.h"
 #include "mcnb/numeric/network_pool.h"
 
@@ -73,9 +74,11 @@ class Mcnb : public Policy {
 
   const NetworkShape& shape() const { return learners_.shape(); }
   bool is_online() const { return options_.training == TrainingMode::kOnline; }
-  Candidate candidate(RoundId round, const Arm& arm) const;
-  Preselection preselect(const Round& round) const;
+  Features seen(const Features& x);
+  Candidate candidate(RoundId round, const Arm& arm);
+  Preselection preselect(const Round& round);
 
+  void learn_reward(const Candidate& served, float reward);
   void learn_batch(std::span<const Candidate> arms, std::span<const std::size_t> indices,
                    std::span<const RewardedArm> rewarded, std::vector<Refusal>& refused);
 
@@ -90,9 +93,9 @@ class Mcnb : public Policy {
 
   Cluster cluster_of_feedback(const Candidate& served);
   bool learns_alone(UserId learner) const;
-  void check_step(std::span<const UserId> learners, UserId served, const Sample& sample) const;
+  void check_step(UserId served, const Sample& sample) const;
   void move_meta_learner(const Candidate& served, const Cluster& cluster);
-  void step_learners(std::span<const UserId> learners, const Sample& sample);
+  void step_learners(std::span<const UserId> learners, UserId served, const Sample& sample);
   void count_training(std::span<const UserId> learners);
   void remember(std::span<const UserId> learners, UserId served, const Sample& sample);
   void train_on_history(UserId learner);
@@ -111,10 +114,12 @@ class Mcnb : public Policy {
   StepCounts steps_;
   PartSeconds seconds_;
 
+  UnitArms unit_arms_;  // memory of the arms of the present call
   ClusterFinder cluster_finder_;
   LastDecision last_decision_;
   std::vector<AdaptationMemory> memories_;  // one for each share of the arms
   ReplayTraining replay_;
+  DampedStepScratch step_scratch_;
 };
 
 }  // namespace mcnb

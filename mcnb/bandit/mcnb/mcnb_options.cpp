@@ -33,6 +33,7 @@ McnbOptions default_preset() {
   options.network.initialisation = Initialisation::kSymmetric;
   options.meta_steps = 10;
   options.meta_samples = 20;
+  options.normalise = Normalise::kUnit;
   return options;
 }
 
@@ -45,6 +46,7 @@ McnbOptions default_classification_preset() {
   // makes up for it.
   options.nonnegative = true;
   options.theta_steps = 3000;
+  options.normalise = Normalise::kUnit;
   return options;
 }
 
@@ -81,6 +83,9 @@ const OptionTable<McnbOptions>& table() {
     t.number("exploration", &O::exploration, {0, kMany}, "factor of the whole bonus");
     t.yes_no("nonnegative", &O::nonnegative, kNonnegativeHelp);
     t.part(&O::network, network_option_table());
+    t.choice<Normalise>("normalise", &O::normalise,
+                        {{"none", Normalise::kNone}, {"unit", Normalise::kUnit}},
+                        "unit: arms are scaled to length 1 first; none: they stay as they are");
     t.count("meta_samples", &O::meta_samples, {0, kMany},
             "members of the cluster that take part in an adaptation; 0: all");
     t.count("meta_steps", &O::meta_steps, {1, 10'000}, "steps of an adaptation");
@@ -150,7 +155,8 @@ PolicyKind mcnb_policy() {
           .build = [](const OptionValues& options,
                       const PolicySetup& setup) -> std::unique_ptr<Policy> {
             return std::make_unique<Mcnb>(parse_mcnb_options(options), setup);
-          }};
+          },
+          .values_before = {{"normalise", "none"}}};
 }
 
 }  // namespace mcnb

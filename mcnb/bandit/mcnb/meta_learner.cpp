@@ -1,6 +1,7 @@
 #include "mcnb/bandit/mcnb/meta_learner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "mcnb/base/check.h"
@@ -22,11 +23,33 @@ float inner_product(const Features& a, const Features& b) {
                                      b.values.data() + (begin - b.offset), end - begin);
 }
 
+void note_reward(float reward, MetaScratch& scratch) {
+  scratch.has_ordinary_rewards =
+      scratch.has_ordinary_rewards && std::abs(reward) <= kOrdinaryReward;
+}
+
+// Whether the steps so far have left a network at which a further one, at the point of
+// `scratch.adapted`, is an ordinary step.
+bool went_as_usual(const NetworkShape& shape, double rate, const MetaScratch& scratch) {
+  return scratch.has_ordinary_rewards && std::abs(scratch.adapted.value) <= kOrdinaryValue &&
+         step_size(shape, scratch.adapted, scratch.adapted.value, rate).is_ordinary();
+}
+
+bool is_ordinary(std::span<const float> parameters) {
+  float largest = 0.0F;
+  for (const float parameter : parameters) {
+    largest = std::max(largest, std::abs(parameter));
+  }
+  return largest <= kOrdinaryParameter && all_finite(parameters);
+}
+
 }  // namespace
 
 std::size_t MetaScratch::memory_bytes() const {
   return draws.capacity() * sizeof draws[0] + features.capacity() * sizeof features[0] +
-         (kernel_memory.capacity() + network.capacity() + next_network.capacity()) * sizeof(float);
+         (kernel_memory.capacity() + network.capacity() + next_network.capacity() +
+          before.capacity() + direction.capacity() + activations.capacity()) *
+             sizeof(float);
 }
 
 MetaLearner::MetaLearner(const NetworkShape& shape, std::vector<float> start)
@@ -43,6 +66,26 @@ AdaptedMeta MetaLearner::adapted_at(const Features& x, std::span<const std::vect
                                     const Histories& histories, double rate,
                                     MetaScratch& scratch) const {
   check(!steps.empty(), "an adaptation has a step");
+  const AdaptedMeta plain = plain_at(x, steps, histories, rate, scratch);
+  if (went_as_usual(shape_, rate, scratch)) {
+    return plain;
+  }
+  copy_network(x, steps, histories, scratch);
+  if (!take_damped_steps(steps, histories, rate, scratch)) {
+    return plain;
+  }
+  find_gradient(scratch.inputs.shape(shape_), scratch.network, scratch.inputs.renumbered(x),
+                scratch.adapted);
+  scratch.adapted.features = x;
+  return {scratch.adapted.value, gradient_distance(shape_, scratch.adapted, scratch.start),
+          plain.steps};
+}
+
+// `adapted_at` without damping. Leaves the gradient at x in `scratch.adapted`.
+AdaptedMeta MetaLearner::plain_at(const Features& x, std::span<const std::vector<Draw>> steps,
+                                  const Histories& histories, double rate,
+                                  MetaScratch& scratch) const {
+  scratch.has_ordinary_rewards = true;
   if (shape_.depth == 2 && steps.size() == 1) {
     scratch.inputs.use_all();
     take_last_step({shape_, parameters_.data()}, x, steps[0], histories, rate, scratch);
@@ -67,14 +110,20 @@ AdaptedMeta MetaLearner::adapted_at(const Features& x, std::span<const std::vect
   return meta;
 }
 
-bool MetaLearner::adapt(std::span<const std::vector<Draw>> steps, const Histories& histories,
-                        double rate, MetaScratch& scratch) {
-  const auto first = std::ranges::find_if_not(steps, &std::vector<Draw>::empty);
-  if (first == steps.end()) {
+bool MetaLearner::adapt(const Features& x, std::span<const std::vector<Draw>> steps,
+                        const Histories& histories, double rate, MetaScratch& scratch) {
+  if (std::ranges::all_of(steps, &std::vector<Draw>::empty)) {
     return true;
   }
-  copy_network(histories.sample(first->front().event).features, steps, histories, scratch);
+  copy_network(x, steps, histories, scratch);
+  scratch.has_ordinary_rewards = true;
   take_steps(steps, histories, rate, scratch);
+  const NetworkShape shape = scratch.inputs.shape(shape_);
+  find_gradient(shape, scratch.network, scratch.inputs.renumbered(x), scratch.adapted);
+  if (!went_as_usual(shape, rate, scratch) || !is_ordinary(scratch.network)) {
+    scratch.inputs.extract(shape_, parameters_, scratch.network);
+    take_damped_steps(steps, histories, rate, scratch);
+  }
   if (!all_finite(scratch.network)) {
     return false;
   }
@@ -120,6 +169,7 @@ bool MetaLearner::prepare_draws(std::span<const Draw> draws, const Histories& hi
                              .reward = sample.reward,
                              .factor = static_cast<float>(-rate * draw.weight),
                              .inner = x == nullptr ? 0.0F : inner_product(at, *x) + bias});
+    note_reward(sample.reward, scratch);
     same_inputs = same_inputs && scratch.draws.back().row == scratch.draws[0].row &&
                   at.values.size() == scratch.draws[0].count;
   }
@@ -152,6 +202,7 @@ void MetaLearner::take_step(const NetworkShape& shape, std::span<const Draw> dra
   };
   const auto add = [&](std::vector<float>& to, const Draw& draw, const GradientFactors& factors) {
     const Sample sample = sample_of(draw);
+    note_reward(sample.reward, scratch);
     kernels::add_gradient(
         shape, to.data(), sample.features.values, sample.features.offset,
         factors.activations.data(), factors.signals.data(),

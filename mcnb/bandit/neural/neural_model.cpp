@@ -3,8 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "mcnb/numeric/kernels.h"
-
 namespace mcnb {
 namespace {
 
@@ -50,12 +48,8 @@ std::optional<EventId> NeuralModel::take_in(const Sample& sample, const Where& w
   if (options_.training == TrainingMode::kReplay) {
     return history_.add(kEverybody, sample);
   }
-  before_ = network_;
-  float* const network = network_.data();
-  kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
-                    sample.reward, static_cast<float>(options_.online_rate));
-  if (!all_finite(network_)) {
-    network_.swap(before_);
+  if (!take_damped_step(shape_, network_, sample, static_cast<float>(options_.online_rate),
+                        step_scratch_)) {
     refuse_step(where());
   }
   ++steps_;

@@ -15,6 +15,7 @@
 #include "mcnb/bandit/neural/replay_options.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/options.h"
+#include "mcnb/numeric/damped_step.h"
 #include "mcnb/numeric/network.h"
 #include "mcnb/numeric/training.h"
 
@@ -58,7 +59,7 @@ void check_value(float value, Where where) {
 [[noreturn]] void refuse_step(const std::string& what);
 
 // One network for all users, the samples that it learns from, and its training. Its parameters stay
-// finite: a step or training that would make them infinite is refused.
+// finite: a step that would make them infinite is damped, and such a training is refused.
 class NeuralModel {
  public:
   NeuralModel(const NeuralOptions& options, std::uint32_t inputs, std::uint64_t seed);
@@ -73,7 +74,7 @@ class NeuralModel {
 
   // Adds a sample to the history for later trainings, and returns its id there; with training =
   // online, takes a step on it instead and returns nullopt. Start data comes here too. Throws Error
-  // (kInput), and changes nothing, if the step would leave the finite numbers.
+  // (kInput), and changes nothing, if the network has no finite value for the sample.
   std::optional<EventId> take_in(const Sample& sample, const Where& where);
 
   // Counts the reward of the latest sample. If a training is due, trains and then calls adopt(), so
@@ -95,7 +96,8 @@ class NeuralModel {
   std::uint64_t rewards_ = 0;
   std::uint64_t steps_ = 0;
   TrainingScratch scratch_;
-  std::vector<float> before_;  // scratch: the network before a step or training
+  std::vector<float> before_;  // scratch: the network before a training
+  DampedStepScratch step_scratch_;
 };
 
 }  // namespace mcnb

@@ -149,6 +149,7 @@ class NeuUcbInd final : public BasicPolicy {
   std::vector<double> squares_;
   std::vector<TrainingScratch> training_scratch_;  // by part of the users in training
   std::vector<float> stepped_;                     // a network after a step
+  DampedStepScratch step_scratch_;
 };
 
 std::uint32_t NeuUcbInd::own_learner(UserId user) {
@@ -199,10 +200,8 @@ void NeuUcbInd::take_in(UserId user, const Sample& sample, Where where) {
   const bool online = options_.neural.training == TrainingMode::kOnline;
   if (online) {
     stepped_ = learner_of(user).network;
-    float* const network = stepped_.data();
-    kernels::sgd_step(shape_, {&network, 1}, sample.features.values, sample.features.offset,
-                      sample.reward, static_cast<float>(options_.neural.online_rate));
-    if (!all_finite(stepped_)) {
+    if (!take_damped_step(shape_, stepped_, sample, static_cast<float>(options_.neural.online_rate),
+                          step_scratch_)) {
       refuse_step(where());
     }
   }

@@ -122,6 +122,18 @@ Json description(const Cell& cell) {
           {"rounds", cell.rounds}};
 }
 
+// Adds the options that the policy did not have yet when the cell was stored. Returns whether there
+// are any.
+bool complete(Json& what) {
+  PolicySpec stored{.name = what["policy"], .options = {}, .label = {}};
+  complete_options(stored);
+  bool is_changed = false;
+  for (const auto& [name, value] : stored.options) {
+    is_changed = what["policy_options"].emplace(name, value).second || is_changed;
+  }
+  return is_changed;
+}
+
 // A description without options that have their default values. So runs of programs that did not
 // yet know all of today's options are found.
 Json unusual(Json what) {
@@ -248,7 +260,7 @@ void CellStore::index_cells() const {
     if (!what.is_object() || !what.contains("program") || !what.contains("environment_sources")) {
       continue;
     }
-    const Candidate one{what["program"], what["environment_sources"], key};
+    const Candidate one{what["program"], what["environment_sources"], key, complete(what)};
     what = unusual(std::move(what));
     ++programs_[one.program];
     ++data_[world_of(what)][one.data];
@@ -258,6 +270,19 @@ void CellStore::index_cells() const {
 }
 
 std::optional<CellStore::Candidate> CellStore::best_candidate(const Cell& cell) const {
+  if (const std::optional<Candidate> found = best_match(cell, false)) {
+    return found;
+  }
+  // The policy as it was before the options that the cell does not set.
+  Cell earlier = cell;
+  complete_options(earlier.policy);
+  return earlier.policy.options == cell.policy.options ? std::nullopt : best_match(earlier, true);
+}
+
+// The best cell of this description. With `lacks_options` only cells of programs that did not know
+// all options of the policy count.
+std::optional<CellStore::Candidate> CellStore::best_match(const Cell& cell,
+                                                          bool lacks_options) const {
   const Json what = unusual(description(cell));
   std::optional<std::string> here;
   try {
@@ -285,7 +310,7 @@ std::optional<CellStore::Candidate> CellStore::best_candidate(const Cell& cell) 
     const bool is_better =
         !best || one.program == program_ ||
         (best->program != program_ && programs_[one.program] > programs_[best->program]);
-    if (one.data == data && is_better) {
+    if (one.data == data && is_better && (one.lacks_options || !lacks_options)) {
       best = one;
     }
   }

@@ -53,9 +53,10 @@ class CellStore {
   void save(const Cell& cell, const CellResult& result) const;
 
   // The result of this cell by any program, for reports: this program's result if there is one,
-  // else that of the program with the most cells in the file. All results of an environment are of
-  // one version of its data: the version on this machine, or, if the file has no runs of it, the
-  // one with the most cells.
+  // else that of the program with the most cells in the file. If no program that knows all options
+  // of the policy has one, that of a program from before an option that the cell does not set. All
+  // results of an environment are of one version of its data: the version on this machine, or, if
+  // the file has no runs of it, the one with the most cells.
   std::optional<StoredCell> find_any(const Cell& cell) const;
   std::optional<std::string> find_any_failure(const Cell& cell) const;
   // True if the file has a cell of an environment with that name.
@@ -97,12 +98,14 @@ class CellStore {
     std::string program;
     std::string data;
     std::string key;
+    bool lacks_options = false;  // that the policy did not have yet
     bool is_other_data = false;  // other than the data on this machine
   };
   void index_cells() const;
   std::optional<std::string> find_text(const Cell& cell) const;
   std::optional<std::string> text_at(const std::string& key) const;
   std::optional<Candidate> best_candidate(const Cell& cell) const;
+  std::optional<Candidate> best_match(const Cell& cell, bool lacks_options) const;
   void save_text(const Cell& cell, const std::string& text) const;
 
   std::filesystem::path path_;

@@ -458,7 +458,9 @@ void Model::save(StateWriter& writer) {
 
 void Model::load(StateReader& reader) {
   const OptionValues expected = option_values(options_);
-  for (const auto& [name, text] : read_options(reader)) {
+  OptionValues saved = read_options(reader);
+  complete_option_values(saved);
+  for (const auto& [name, text] : saved) {
     const auto found = expected.find(name);
     try {
       if (is_setting(name)) {

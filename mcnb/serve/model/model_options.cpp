@@ -74,10 +74,24 @@ OptionValues option_values(const ModelOptions& options) {
   all.merge(settings_table().values(options));
   all["policy"] = options.policy.name;
   all["userPath"] = options.user_path;
-  for (const auto& [name, text] : options.policy.options) {
+  PolicySpec policy = options.policy;
+  pin_options(policy);
+  for (const auto& [name, text] : policy.options) {
     all[std::string(kPolicyPrefix) + name] = text;
   }
   return all;
+}
+
+void complete_option_values(OptionValues& values) {
+  const auto policy = values.find("policy");
+  if (policy == values.end()) {
+    return;
+  }
+  PolicySpec stored{.name = policy->second, .options = {}, .label = policy->second};
+  complete_options(stored);
+  for (const auto& [name, text] : stored.options) {
+    values.emplace(std::string(kPolicyPrefix) + name, text);
+  }
 }
 
 void set_option(ModelOptions& options, const std::string& name, const std::string& text) {

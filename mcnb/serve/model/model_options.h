@@ -46,8 +46,12 @@ inline constexpr std::size_t kMostDimension = 4'096;
 inline constexpr std::size_t kMostNumbers = 262'144;  // actions times dimension: 1 MiB a row
 inline constexpr std::size_t kMostRewards = 64;       // of one event
 
-// Every option as text. An option of the policy is called "options.NAME".
+// Every option as text. An option of the policy is called "options.NAME"; those that were not given
+// are left out, except if the policy has not always had them (pin_options).
 OptionValues option_values(const ModelOptions& options);
+// Adds the options that the policy did not have yet when an earlier program stored these values, as
+// complete_options does.
+void complete_option_values(OptionValues& values);
 // Sets an option from text. Throws Error (kUsage) naming the option.
 void set_option(ModelOptions& options, const std::string& name, const std::string& text);
 // Throws Error (kUsage) for an option that is fixed or unknown.

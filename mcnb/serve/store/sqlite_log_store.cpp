@@ -10,6 +10,7 @@
 #include "mcnb/base/hash.h"
 #include "mcnb/base/option_codec.h"
 #include "mcnb/serve/model/bytes.h"
+#include "mcnb/serve/model/model_options.h"
 #include "mcnb/serve/store/log_schema.h"
 
 namespace mcnb {
@@ -52,6 +53,7 @@ OptionValues decode_options(std::string_view bytes, const std::string& what) {
   if (checksum != hash_bytes(bytes.substr(0, bytes.size() - sizeof checksum))) {
     in.fail("the checksum does not match");
   }
+  complete_option_values(options);
   return options;
 }
 

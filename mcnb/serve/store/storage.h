@@ -33,7 +33,7 @@ struct LogRow {
 struct StoredModel {
   std::uint32_t id = 0;
   std::string name;
-  OptionValues options;
+  OptionValues options;  // also those that the program which made the model did not know yet
   bool complete = true;  // no event has been erased, so replay from position 0 gives the state
   std::uint64_t last_position = 0;  // of the last event that was committed, erased or not
 };

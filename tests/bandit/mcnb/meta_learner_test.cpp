@@ -12,7 +12,7 @@ namespace {
 using plain::OwnFeatures;
 using plain::PlainNetwork;
 
-constexpr double kRate = 0.2;
+constexpr double kRate = 0.004;  // no step needs damping
 const UserId kUser{0};
 
 // A meta-learner that has moved away from its start, stored events, and a copy in double precision.
@@ -56,6 +56,16 @@ class Case {
       draw.weight = static_cast<float>(draw.weight / sum);
     }
     return draws;
+  }
+
+  // Of Theta.
+  double mean_loss(std::span<const Draw> draws) const {
+    double loss = 0.0;
+    for (const Draw& draw : draws) {
+      const Sample sample = histories.sample(draw.event);
+      loss += draw.weight * std::pow(plain().value(sample.features) - sample.reward, 2) / 2.0;
+    }
+    return loss;
   }
 
   // One step down the gradient of the mean loss, with explicit vectors.
@@ -107,7 +117,8 @@ void expect_adapts_as_the_textbook(Case& test, std::span<const std::vector<Draw>
     EXPECT_NEAR(adapted.gradient_move, test.gradient_move(expected, x.view()), 2e-5 * size);
   }
   EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));  // adapted_at changes nothing
-  EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
+  EXPECT_TRUE(test.meta.adapt(test.histories.sample(steps[0][0].event).features, steps,
+                              test.histories, kRate, scratch));
   const std::vector<double> moved(test.meta.parameters().begin(), test.meta.parameters().end());
   EXPECT_LT(plain::distance(moved, expected.parameters()),
             1e-5 * (1.0 + plain::norm(expected.parameters())));
@@ -148,22 +159,45 @@ TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
           test.meta.adapted_at(x.view(), none, test.histories, kRate, scratch);
       EXPECT_NEAR(adapted.estimate, theta.value(x.view()), 1e-5);
       EXPECT_NEAR(adapted.gradient_move, test.gradient_move(theta, x.view()), 1e-4);
-      EXPECT_TRUE(test.meta.adapt(none, test.histories, kRate, scratch));
+      EXPECT_TRUE(test.meta.adapt(x.view(), none, test.histories, kRate, scratch));
       EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
     }
   }
 }
 
-TEST(MetaLearner, StaysAsItIsWhereItWouldLeaveTheFiniteNumbers) {
+// The adaptation is damped: it goes down the loss, however large the rate.
+TEST(MetaLearner, NeverLeavesTheFiniteNumbersByItself) {
+  for (const std::uint32_t depth : {2U, 3U}) {
+    for (const double rate : {10.0, 1e6, 1e30}) {
+      Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
+      MetaScratch scratch;
+      const std::vector<std::vector<Draw>> steps{test.draw_events(5)};
+      const Features x = test.histories.sample(steps[0][0].event).features;
+      const double before = test.mean_loss(steps[0]);
+      const AdaptedMeta adapted = test.meta.adapted_at(x, steps, test.histories, rate, scratch);
+      EXPECT_TRUE(test.meta.adapt(x, steps, test.histories, rate, scratch));
+      EXPECT_LT(test.mean_loss(steps[0]), before);
+      EXPECT_TRUE(all_finite(test.meta.parameters()));
+      EXPECT_NEAR(adapted.estimate, test.meta.estimate(x), 1e-5)
+          << "an arm sees the step that Theta takes";
+    }
+  }
+}
+
+TEST(MetaLearner, StaysAsItIsWhereItHasNoFiniteValue) {
   for (const std::uint32_t depth : {2U, 3U}) {
     Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
     MetaScratch scratch;
     const std::vector<std::vector<Draw>> steps{test.draw_events(5), test.draw_events(5)};
+    const Features x = test.histories.sample(steps[0][0].event).features;
+    const float weight = std::exchange(test.meta.parameters()[0], INFINITY);
     const std::vector<float> before(test.meta.parameters().begin(), test.meta.parameters().end());
-    EXPECT_FALSE(test.meta.adapt(steps, test.histories, 1e30, scratch));
+    EXPECT_FALSE(test.meta.adapt(x, steps, test.histories, kRate, scratch));
     EXPECT_TRUE(plain::same_bits(before, test.meta.parameters()));
-    EXPECT_TRUE(test.meta.adapt(steps, test.histories, kRate, scratch));
-    EXPECT_FALSE(plain::same_bits(before, test.meta.parameters()));
+    test.meta.parameters()[0] = weight;
+    const std::vector<float> sound(test.meta.parameters().begin(), test.meta.parameters().end());
+    EXPECT_TRUE(test.meta.adapt(x, steps, test.histories, kRate, scratch));
+    EXPECT_FALSE(plain::same_bits(sound, test.meta.parameters()));
   }
 }
 

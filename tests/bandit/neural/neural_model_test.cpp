@@ -114,11 +114,21 @@ TEST(NeuralModel, SaysWhenItHasTrained) {
   EXPECT_EQ(model.reward_count(), 7U);
 }
 
-TEST(NeuralModel, AStepThatLeavesTheFiniteNumbersIsRefusedBeforeAnythingChanges) {
+TEST(NeuralModel, AStepThatWouldLeaveTheFiniteNumbersIsDamped) {
+  NeuralModel model({.network = {.width = 4}, .training = TrainingMode::kOnline}, 2, 1);
+  const std::vector<float> large = {1e20F, 1e20F};
+  for (int i = 0; i < 100; ++i) {
+    model.take_in({{large}, i % 2 == 0 ? 1e6F : -1e6F}, [] { return "here"; });
+    ASSERT_TRUE(all_finite(model.network())) << i;
+  }
+  EXPECT_EQ(model.step_count(), 100U);
+}
+
+TEST(NeuralModel, AStepOnASampleWithoutAFiniteValueIsRefusedBeforeAnythingChanges) {
   NeuralModel model({.network = {.width = 4}, .training = TrainingMode::kOnline}, 2, 1);
   const std::vector<float> start(model.network().begin(), model.network().end());
   const std::vector<float> x = {0.6F, 0.8F};
-  const std::vector<float> large = {1e20F, 1e20F};
+  const std::vector<float> large = {INFINITY, 1.0F};
   expect_error(ErrorKind::kInput, "here: the network would leave the finite numbers", [&] {
     model.take_in({{large}, 1.0F}, [] { return "here"; });
   });

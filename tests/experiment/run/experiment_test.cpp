@@ -319,6 +319,37 @@ TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   EXPECT_EQ(now.find_any(unusual)->result.regret, 2.0);
 }
 
+// Such runs took arms as they are, which the preset no longer does.
+TEST(CellStore, AReportFindsRunsOfMCnbFromBeforeNormalise) {
+  const TemporaryFolder folder;
+  const auto cell_of = [](const char* policy) {
+    return Cell{{"synthetic", {}}, parse_policies(policy).front(), 1, 50};
+  };
+  const Cell none = cell_of("mcnb:gamma=0.2:normalise=none");
+  const Cell asked = cell_of("mcnb:gamma=0.2");
+  const Cell unit = cell_of("mcnb:gamma=0.2:normalise=unit");
+  const CellStore store(folder / "cells.sqlite", "old");
+  CellResult result = result_of(none);
+  result.regret = 1.0;
+  store.save(none, result);
+  {
+    const CellStore today(store.path(), "now");
+    EXPECT_TRUE(today.find_any(none).has_value());
+    EXPECT_FALSE(today.find_any(asked).has_value()) << "a run of today means what it says";
+    Database database(store.path(), Database::Access::kCreate);
+    database.run("UPDATE cells SET key = replace(key, '\"normalise\":\"none\",', '')");
+  }
+  const CellStore now(store.path(), "now");
+  EXPECT_TRUE(now.find_any(none).has_value());
+  EXPECT_TRUE(now.find_any(asked).has_value());
+  EXPECT_FALSE(now.find_any(unit).has_value());
+  EXPECT_FALSE(now.find(asked).has_value()) << "it is run again";
+  result.regret = 2.0;
+  now.save(asked, result);
+  EXPECT_EQ(now.find_any(asked)->result.regret, 2.0);
+  EXPECT_EQ(now.find_any(none)->result.regret, 1.0);
+}
+
 TEST(ExperimentPolicies, MCnbHasThePresetOfTheEnvironmentsKind) {
   const std::vector<PolicySpec> policies =
       parse_policies("mcnb,mcnb:preset=algorithm,linucb,mcnb:gamma=0.4");

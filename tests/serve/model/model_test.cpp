@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
+#include "tests/expect_error.h"
 #include "tests/serve/model_cases.h"
 
 namespace mcnb::model_test {
@@ -135,8 +136,10 @@ TEST(Model, SumsAreClippedAndTheClippingIsCounted) {
 }
 
 TEST(Model, SaysWhyThePolicyRefusedAReward) {
-  ModelOptions options = small_model();
-  set_option(options, "options.eta_1", "1000");  // steps soon leave the finite numbers
+  ModelOptions options;
+  options.dimension = 4;
+  // Trainings leave the finite numbers.
+  options.policy = parse_policy("neuucb-one:width=8:optimiser=sgd:learning_rate=1000");
   Ledger ledger(options);
   for (std::uint64_t i = 0; i < 300; ++i) {
     ledger.rank(request_of(i, "ann"));
@@ -309,6 +312,11 @@ TEST(Model, AStateOfOtherOptionsIsRefused) {
   std::istringstream bytes(ledger.state());
   StateReader reader(bytes, "test", kModelState);
   EXPECT_THROW(other.load(reader), Error);
+  std::istringstream again(ledger.state());
+  StateReader of_unit(again, "test", kModelState);
+  Model none(with("options.normalise", "none"), threads);
+  expect_error(ErrorKind::kCorrupt, "it was saved with options.normalise = \"unit\"",
+               [&] { none.load(of_unit); });
 }
 
 TEST(Model, AForgottenUserIsAsNew) {

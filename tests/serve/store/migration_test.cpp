@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/hash.h"
 #include "mcnb/serve/model/model_state.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/serve/store/log_schema.h"
@@ -66,6 +67,51 @@ std::map<std::string, std::uint64_t> digests_of(Storage& storage, bool from_base
   ModelHost host(storage, threads);
   host.recover(from_base);
   return host.digests();
+}
+
+// The actions of request_of are not of unit length.
+TEST(Migration, AModelFromBeforeTheOptionNormaliseTakesArmsAsTheyAre) {
+  const TemporaryFolder folder;
+  ModelOptions before = small_model();
+  set_option(before, "options.normalise", "none");
+  Ledger ledger(before);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ledger.rank(request_of(i, "user-" + std::to_string(i % 3)));
+    ledger.reward("event-" + std::to_string(i), static_cast<float>(i % 2));
+  }
+  Batch batch;
+  OptionValues stored = option_values(before);
+  ASSERT_EQ(stored.erase("options.normalise"), 1U);
+  batch.models.emplace_back(StoredModel{.id = 1, .name = "m", .options = stored});
+  for (const Event& event : ledger.events()) {
+    batch.rows.push_back({1, batch.rows.size() + 1, kind_of(event), 1000, 7, encode_event(event)});
+  }
+  log_beside(folder.path()).commit(batch);
+  const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+  EXPECT_EQ(storage->log().models().at(0).options.at("options.normalise"), "none");
+  EXPECT_EQ(digests_of(*storage).at("m"), hash_bytes(ledger.state()));
+}
+
+TEST(Migration, AModelOfTodayKeepsItsOptionNormalise) {
+  const TemporaryFolder folder;
+  ModelOptions linear;
+  linear.policy = parse_policy("linucb");
+  {
+    Batch batch;
+    batch.models.emplace_back(
+        StoredModel{.id = 1, .name = "m", .options = option_values(small_model())});
+    batch.models.emplace_back(
+        StoredModel{.id = 2, .name = "linear", .options = option_values(linear)});
+    log_beside(folder.path()).commit(batch);
+  }
+  const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+  for (const StoredModel& model : storage->log().models()) {
+    if (model.name == "m") {
+      EXPECT_EQ(model.options.at("options.normalise"), "unit");
+    } else {
+      EXPECT_EQ(model.options.count("options.normalise"), 0U);
+    }
+  }
 }
 
 // The state of every model before the folder became an old one.

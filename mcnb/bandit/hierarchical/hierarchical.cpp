@@ -99,6 +99,12 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
   }
 }
 
+Hierarchical::~Hierarchical() {
+  if (fit_in_progress()) {
+    hierarchy_.fit_in_progress()->cancel();
+  }
+}
+
 std::span<const float> Hierarchical::features_of(UserId user) const {
   const std::size_t count = no_user_features_.size();
   const std::size_t begin = index(user) * count;
@@ -268,7 +274,9 @@ void Hierarchical::finish_fit(std::string_view result) {
     throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
   }
   hierarchy_.finish_fit(result);
-  faded_until_ = fit_began_;
+  if (!result.empty()) {
+    faded_until_ = fit_began_;
+  }
 }
 
 bool Hierarchical::forget(UserId user) {

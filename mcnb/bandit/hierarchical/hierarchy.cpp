@@ -44,15 +44,36 @@ std::size_t Hierarchy::add_learner(std::span<const float> user) {
   return book_->add_learner(user);
 }
 
-// The learner's own part under the present scales.
+// The learner's own part under the present scales, to be changed.
 OwnLearner& Hierarchy::fresh(std::size_t index) {
   Learner& learner = learners_[index];
+  book_->bring_up_to_date(index);
+  faded_.erase(index);
   if (learner.epoch != epoch_) {
-    book_->bring_up_to_date(index);
     learner.own.rebuild(map_, now_.prior, book_->history(index), book_->user(index));
     learner.epoch = epoch_;
   }
+  learner.only_predicted = false;
   return learner.own;
+}
+
+// The same without a trace in the saved state. What `fresh` computes later has the same bits.
+const OwnLearner& Hierarchy::fresh_for_prediction(std::size_t index) {
+  Learner& learner = learners_[index];
+  if (learner.epoch != epoch_) {
+    if (!book_->is_up_to_date(index)) {
+      faded_.insert_or_assign(index, book_->up_to_date(index));
+    }
+    learner.own.rebuild(map_, now_.prior, history(index), book_->user(index));
+    learner.epoch = epoch_;
+    learner.only_predicted = true;
+  }
+  return learner.own;
+}
+
+const RewardHistory& Hierarchy::history(std::size_t index) const {
+  const auto faded = faded_.find(index);
+  return faded == faded_.end() ? book_->history(index) : faded->second;
 }
 
 // squares_[k] = f_k^T P f_k of all projected arms.
@@ -76,8 +97,8 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
                         std::vector<Prediction>& predictions) {
   static const OwnLearner kNothingOwn;
   static const RewardHistory kNoRewards;
-  const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh(learner);
-  const RewardHistory& history = learner == kNoLearner ? kNoRewards : book_->history(learner);
+  const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh_for_prediction(learner);
+  const RewardHistory& history = learner == kNoLearner ? kNoRewards : this->history(learner);
   arms_.resize(signed_size(map_.shared_size()), signed_size(arms.size()));
   for (std::size_t k = 0; k < arms.size(); ++k) {
     map_.expand(arms[k], user, arms_.col(signed_size(k)).data());
@@ -216,6 +237,10 @@ std::shared_ptr<HierarchyFit> Hierarchy::begin_fit(const FitOptions& options) {
 
 void Hierarchy::finish_fit(std::string_view result) {
   check(fit_ != nullptr, "a fit was begun");
+  if (result.empty()) {
+    end_fit();
+    return;
+  }
   FittedPosterior found = fit_->posterior(result, threads_);
   const HierarchyPrior prior = prior_of(map_, found.scales, found.shared.noise);
   next_ = Next{{std::move(found.scales), prior, std::move(found.shared.mean),
@@ -283,6 +308,7 @@ void Hierarchy::switch_to_next() {
   }
   next_.reset();
   recent_.clear();
+  faded_.clear();
   book_->end_fit();
 }
 
@@ -295,6 +321,9 @@ std::size_t Hierarchy::memory_bytes() const {
   }
   for (const RecentReward& recent : recent_) {
     bytes += sizeof recent + recent.arm.capacity() * sizeof(float);
+  }
+  for (const auto& [index, history] : faded_) {
+    bytes += sizeof history + history.memory_bytes();
   }
   if (next_) {
     bytes += next_->shared.covariance.memory_bytes();

@@ -45,7 +45,8 @@ class Hierarchy {
   const HierarchyScales& scales() const { return now_.scales; }
   const HierarchyPrior& prior() const { return now_.prior; }
   std::size_t learner_count() const { return book_->size(); }
-  const RewardHistory& history(std::size_t learner) const { return book_->history(learner); }
+  // As the last prediction for the learner saw it.
+  const RewardHistory& history(std::size_t learner) const;
   const Eigen::VectorXd& shared_mean() const { return now_.mean; }
   // Rewards of all learners.
   double reward_count() const { return book_->reward_count(); }
@@ -87,7 +88,7 @@ class Hierarchy {
   std::shared_ptr<HierarchyFit> begin_fit(const FitOptions& options);
   // The fit that `begin_fit` returned, until it is finished or ended.
   const std::shared_ptr<HierarchyFit>& fit_in_progress() const { return fit_; }
-  void finish_fit(std::string_view result);
+  void finish_fit(std::string_view result);  // an empty one ends the fit
   // Whether rewards that came during the last fit are still being learned again.
   bool is_catching_up() const { return next_.has_value(); }
 
@@ -106,6 +107,9 @@ class Hierarchy {
   struct Learner {
     OwnLearner own;
     std::uint32_t epoch = 0;  // the installed scales that `own` was computed under
+    // `own` was computed again for predictions alone. Predictions are no part of the state: such a
+    // learner is saved like one that still has to be rebuilt.
+    bool only_predicted = false;
   };
   // A reward that came after a fit began.
   struct RecentReward {
@@ -135,6 +139,7 @@ class Hierarchy {
   Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                   std::span<const float> user, std::span<const float> arm, float reward);
   OwnLearner& fresh(std::size_t learner);
+  const OwnLearner& fresh_for_prediction(std::size_t learner);
   void find_squares(const SymmetricMatrix& covariance);
   void learn_again(const RecentReward& recent);
   void catch_up(std::size_t rewards);
@@ -157,6 +162,8 @@ class Hierarchy {
   std::shared_ptr<HierarchyFit> fit_;
   std::vector<RecentReward> recent_;  // since the fit began; empty without a fit
   std::optional<Next> next_;
+  // Faded histories of learners that were only predicted since the last fit.
+  std::map<std::size_t, RewardHistory> faded_;
 
   Eigen::MatrixXd arms_;  // memory of predictions, to be reused
   AlignedDoubles residuals_;

@@ -31,7 +31,7 @@ void Hierarchy::save(StateWriter& writer) const {
   book_->save(writer);
   for (const Learner& learner : learners_) {
     // A learner that has to be rebuilt anyway is saved without its matrices.
-    const bool is_fresh = learner.epoch == epoch_;
+    const bool is_fresh = learner.epoch == epoch_ && !learner.only_predicted;
     writer.write(static_cast<std::uint8_t>(is_fresh));
     if (is_fresh) {
       learner.own.save(writer);
@@ -44,6 +44,7 @@ void Hierarchy::load(StateReader& reader) {
   fit_.reset();
   next_.reset();
   recent_.clear();
+  faded_.clear();
   load_shared(reader, now_);
   book_ = std::make_shared<HistoryBook>(map_.user_features());
   book_->load(reader, map_);

@@ -79,8 +79,14 @@ void HistoryBook::clear(std::size_t learner) {
   exponents_[learner] = exponent_;
 }
 
+RewardHistory HistoryBook::up_to_date(std::size_t learner) const {
+  RewardHistory history = histories_[learner];
+  follow(history, exponent_ - exponents_[learner]);
+  return history;
+}
+
 void HistoryBook::bring_up_to_date(std::size_t learner) {
-  if (exponents_[learner] == exponent_) {
+  if (is_up_to_date(learner)) {
     return;
   }
   const std::lock_guard lock(mutex_);

@@ -41,6 +41,9 @@ class HistoryBook {
   // `bring_up_to_date` is called for it; until then it is as it was.
   void fade(double exponent) { exponent_ += exponent; }
   void bring_up_to_date(std::size_t learner);
+  bool is_up_to_date(std::size_t learner) const { return exponents_[learner] == exponent_; }
+  // What `bring_up_to_date` would make of a history.
+  RewardHistory up_to_date(std::size_t learner) const;
 
   // From now on `at_fit` answers as the histories are now.
   void begin_fit();

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "options.";
 constexpr double kBillion = 1e9;
+// Stored with the options of models whose fits run beside the requests.
+constexpr const char* kFits = "fits";
+constexpr const char* kFitsBeside = "beside";
 // Limits of a policy's histories, in events.
 constexpr const char* kUserHistoryLimit = "1000";
 constexpr const char* kSharedHistoryLimit = "10000";
@@ -74,6 +77,9 @@ OptionValues option_values(const ModelOptions& options) {
   all.merge(settings_table().values(options));
   all["policy"] = options.policy.name;
   all["userPath"] = options.user_path;
+  if (options.fits_beside) {
+    all[kFits] = kFitsBeside;
+  }
   for (const auto& [name, text] : options.policy.options) {
     all[std::string(kPolicyPrefix) + name] = text;
   }
@@ -101,6 +107,22 @@ void set_option(ModelOptions& options, const std::string& name, const std::strin
     }
     refuse_option(name, "one of " + known, name);
   }
+}
+
+ModelOptions stored_model_options(const OptionValues& values) {
+  ModelOptions options;
+  options.fits_beside = false;
+  for (const auto& [name, text] : values) {
+    if (name == kFits) {
+      if (text != kFitsBeside) {
+        refuse_option(name, kFitsBeside, text);
+      }
+      options.fits_beside = true;
+    } else {
+      set_option(options, name, text);
+    }
+  }
+  return options;
 }
 
 void change_setting(ModelOptions& options, const std::string& name, const std::string& text) {

@@ -29,6 +29,9 @@ struct ModelOptions {
   std::uint64_t most_pending = 1'000'000;
   std::uint64_t remembered = 1'000'000;  // ended events that late rewards and lookups still find
   std::string user_path;  // path of the user's id in contextFeatures, such as "user.id"
+  // Whether policies fit all their rewards beside the requests (FitBegin). Not for callers to
+  // choose: true for new models, false for those that an earlier version made.
+  bool fits_beside = true;
 
   // Settings.
   ModelMode mode = ModelMode::kOnline;
@@ -50,6 +53,8 @@ inline constexpr std::size_t kMostRewards = 64;       // of one event
 OptionValues option_values(const ModelOptions& options);
 // Sets an option from text. Throws Error (kUsage) naming the option.
 void set_option(ModelOptions& options, const std::string& name, const std::string& text);
+// The options of a stored model, from its option_values. Throws Error (kUsage).
+ModelOptions stored_model_options(const OptionValues& values);
 // Throws Error (kUsage) for an option that is fixed or unknown.
 void change_setting(ModelOptions& options, const std::string& name, const std::string& text);
 // Throws Error (kUsage) unless a model can be made with the options.

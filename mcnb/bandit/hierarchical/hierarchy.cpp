@@ -168,16 +168,17 @@ bool Hierarchy::is_full(const RewardHistory& history) const {
 
 double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
   OwnLearner& own = fresh(learner);
-  const RewardHistory& history = book_->history(learner);
   const std::span<const float> user = book_->user(learner);
-  const Inference inference = infer(now_, own, history, user, arm, reward);
+  const Inference inference = infer(now_, own, book_->history(learner), user, arm, reward);
   book_->add_reward(learner, inference.known, arm, reward);
+  const RewardHistory& history = book_->history(learner);
   if (inference.rebuild) {
     own.rebuild(map_, now_.prior, history, user);
   }
   if (is_full(history)) {
     book_->fold(learner, map_, now_.prior.memory);
   }
+  free_garbage();
   if (fit_ || next_) {
     recent_.push_back(
         {static_cast<std::uint32_t>(learner), reward, std::vector(arm.begin(), arm.end())});
@@ -265,23 +266,24 @@ void Hierarchy::end_fit() {
 void Hierarchy::learn_again(const RecentReward& recent) {
   const auto [found, is_new] = next_->learners.try_emplace(recent.learner);
   NextLearner& learner = found->second;
+  RewardHistory& history = *learner.history;
   const std::span<const float> user = book_->user(recent.learner);
   const HierarchyPrior& prior = next_->shared.prior;
   if (is_new && recent.learner < book_->size_at_fit()) {
-    learner.history = book_->at_fit(recent.learner).history;
+    history = book_->at_fit(recent.learner).history;
     if (next_->fading > 0.0) {
-      learner.history.fade(std::exp2(-next_->fading));
+      history.fade(std::exp2(-next_->fading));
     }
-    learner.own.rebuild(map_, prior, learner.history, user);
+    learner.own.rebuild(map_, prior, history, user);
   }
   const Inference inference =
-      infer(next_->shared, learner.own, learner.history, user, recent.arm, recent.reward);
-  learner.history.add(inference.known, recent.arm, recent.reward);
+      infer(next_->shared, learner.own, history, user, recent.arm, recent.reward);
+  history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
-    learner.own.rebuild(map_, prior, learner.history, user);
+    learner.own.rebuild(map_, prior, history, user);
   }
-  if (is_full(learner.history)) {
-    learner.history.fold(map_, user, prior.memory);
+  if (is_full(history)) {
+    history.fold(map_, user, prior.memory);
   }
 }
 
@@ -303,13 +305,29 @@ void Hierarchy::switch_to_next() {
   ++epoch_;
   book_->fade(next_->fading);
   for (auto& [index, learner] : next_->learners) {
-    book_->replace(index, std::move(learner.history));
-    learners_[index] = {std::move(learner.own), epoch_};
+    book_->replace(index, learner.history);
+    std::swap(learners_[index].own, learner.own);
+    learners_[index].epoch = epoch_;
+    learners_[index].only_predicted = false;
   }
+  garbage_ = {std::move(next_->learners), std::exchange(recent_, {}), book_->end_fit()};
   next_.reset();
-  recent_.clear();
   faded_.clear();
-  book_->end_fit();
+}
+
+void Hierarchy::free_garbage() {
+  constexpr int kAtOnce = 8;
+  for (int i = 0; i < kAtOnce; ++i) {
+    if (!garbage_.learners.empty()) {
+      garbage_.learners.erase(garbage_.learners.begin());
+    }
+    if (!garbage_.rewards.empty()) {
+      garbage_.rewards.pop_back();
+    }
+    if (!garbage_.copies.empty()) {
+      garbage_.copies.erase(garbage_.copies.begin());
+    }
+  }
 }
 
 std::size_t Hierarchy::memory_bytes() const {
@@ -328,7 +346,7 @@ std::size_t Hierarchy::memory_bytes() const {
   if (next_) {
     bytes += next_->shared.covariance.memory_bytes();
     for (const auto& [index, learner] : next_->learners) {
-      bytes += sizeof learner + learner.own.memory_bytes() + learner.history.memory_bytes();
+      bytes += sizeof learner + learner.own.memory_bytes() + learner.history->memory_bytes();
     }
   }
   return bytes;

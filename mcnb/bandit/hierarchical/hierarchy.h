@@ -120,7 +120,13 @@ class Hierarchy {
   // A learner that has rewards since a fit began, as the fit's scales see it.
   struct NextLearner {
     OwnLearner own;
-    RewardHistory history;
+    std::shared_ptr<RewardHistory> history = std::make_shared<RewardHistory>();
+  };
+  // What a finished fit has replaced. Freeing all of it at once would be a pause.
+  struct Garbage {
+    std::map<std::uint32_t, NextLearner> learners;
+    std::vector<RecentReward> rewards;
+    HistoryBook::Copies copies;
   };
   // The state under the scales of a finished fit, while it catches up with recent rewards.
   struct Next {
@@ -145,6 +151,7 @@ class Hierarchy {
   void catch_up(std::size_t rewards);
   void switch_to_next();
   void end_fit();
+  void free_garbage();
   bool is_full(const RewardHistory& history) const;
   void save_shared(StateWriter& writer, const Shared& shared) const;
   void load_shared(StateReader& reader, Shared& shared) const;
@@ -162,6 +169,7 @@ class Hierarchy {
   std::shared_ptr<HierarchyFit> fit_;
   std::vector<RecentReward> recent_;  // since the fit began; empty without a fit
   std::optional<Next> next_;
+  Garbage garbage_;
   // Faded histories of learners that were only predicted since the last fit.
   std::map<std::size_t, RewardHistory> faded_;
 

@@ -85,7 +85,7 @@ void Hierarchy::save_fit(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(next_->learners.size()));
   for (const auto& [index, learner] : next_->learners) {
     writer.write(index);
-    learner.history.save(writer);
+    learner.history->save(writer);
     learner.own.save(writer);
   }
 }
@@ -122,8 +122,8 @@ void Hierarchy::load_fit(StateReader& reader) {
   const auto learners = reader.read<std::uint64_t>();
   for (std::uint64_t i = 0; i < learners; ++i) {
     NextLearner& learner = next_->learners[reader.read<std::uint32_t>()];
-    learner.history.load(reader, map_);
-    learner.own.load(reader, map_, learner.history.arm_count());
+    learner.history->load(reader, map_);
+    learner.own.load(reader, map_, learner.history->arm_count());
   }
   if (next_->learned > recent_.size() || next_->learners.size() != learners ||
       (learners > 0 && next_->learners.rbegin()->first >= book_->size())) {

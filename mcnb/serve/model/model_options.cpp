@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "options.";
 constexpr double kBillion = 1e9;
+constexpr std::uint64_t kMostForDefault = 64;  // numbers of an action that `hierarchical` takes
 // Stored with the options of models whose fits run beside the requests.
 constexpr const char* kFits = "fits";
 constexpr const char* kFitsBeside = "beside";
@@ -107,6 +108,11 @@ void set_option(ModelOptions& options, const std::string& name, const std::strin
     }
     refuse_option(name, "one of " + known, name);
   }
+}
+
+void set_default_policy(ModelOptions& options) {
+  const bool is_mcnb = !options.policy.options.empty() || options.dimension > kMostForDefault;
+  options.policy.name = options.policy.label = is_mcnb ? "mcnb" : "hierarchical";
 }
 
 ModelOptions stored_model_options(const OptionValues& values) {

@@ -45,7 +45,7 @@ constexpr std::array<LearningScenario, 6> kScenarios{{
      .batch = 200,
      .missing = 0.3},
     {.name = "newcomers", .title = "New users come all the time", .users = 50, .leaving = 0.05},
-    {.name = "drift", .title = "Tastes drift", .users = 50, .drift = 4000},
+    {.name = "drift", .title = "Tastes drift", .users = 50, .drift = 8000},
     {.name = "actions", .title = "Actions come and go", .users = 50, .replacement = 100},
     {.name = "single",
      .title = "One user, and one action that pays",

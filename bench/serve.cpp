@@ -78,6 +78,10 @@ ServerOptions server_options(const ServeBenchOptions& options, const fs::path& f
 
 double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
 
+double processor_per_answer(const LoadResult& load) {
+  return load.processor_seconds / static_cast<double>(load.answers);
+}
+
 // Rows per second that SQLite commits, for rows of a decision's size, `together` per transaction.
 double sqlite_alone(const ServeBenchOptions& options, const fs::path& folder,
                     std::size_t together) {
@@ -163,9 +167,9 @@ Commits commits_of(std::uint16_t port) {
   return {number("mcnb_commit_rows_sum"), number("mcnb_commit_rows_count")};
 }
 
-// Returns the decisions per second without rewards, on all connections.
-double few_learners(const ServeBenchOptions& options, const std::string& policy,
-                    const std::string& label, Report& report) {
+// Returns the load of decisions without rewards, on all connections.
+LoadResult few_learners(const ServeBenchOptions& options, const std::string& policy,
+                        const std::string& label, Report& report) {
   const Folder folder(options.output);
   Server server(server_options(options, folder.path() / "few",
                                model_options(options, options.groups, policy)));
@@ -189,7 +193,7 @@ double few_learners(const ServeBenchOptions& options, const std::string& policy,
   report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
              with_rewards,
              fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
-  return rate(many);
+  return many;
 }
 
 void many_learners(const ServeBenchOptions& options, Report& report) {
@@ -235,13 +239,17 @@ void bench_serve(const ServeBenchOptions& options) {
   baselines(options, report);
   const std::string one_step =
       options.policy + (options.policy.empty() ? "" : ":") + std::string("meta_steps=1");
-  const double mcnb =
+  const LoadResult mcnb =
       few_learners(options, mcnb_policy(options, options.policy),
                    options.policy.empty() ? "preset default" : options.policy, report);
   few_learners(options, mcnb_policy(options, one_step), one_step, report);
-  const double hierarchical = few_learners(options, "hierarchical", "hierarchical", report);
-  report.add("decisions of hierarchical, of those of mcnb", 0.0, {},
-             fmt::format("{:.1f} times; asked for: 3 times", hierarchical / mcnb));
+  const LoadResult hierarchical = few_learners(options, "hierarchical", "hierarchical", report);
+  report.add(
+      "decisions of hierarchical, of those of mcnb", 0.0, {},
+      fmt::format("{:.1f} times; asked for: 3 times; for the processor's time of one decision "
+                  "of mcnb, {:.1f}",
+                  rate(hierarchical) / rate(mcnb),
+                  processor_per_answer(mcnb) / processor_per_answer(hierarchical)));
   if (options.pause_rewards > 0) {
     find_longest_pause(options, report);
   }

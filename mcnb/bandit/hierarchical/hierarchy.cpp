@@ -15,8 +15,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// How many recent rewards are learned again with every reward, after a fit beside the rounds.
-constexpr std::size_t kRecentPerReward = 4;
+// How many recent rewards are learned again with every reward, after a fit beside the rounds. More
+// would make batches of many rewards slow.
+constexpr std::size_t kRecentPerReward = 2;
 
 constexpr double kFirstNoise = 0.1;
 

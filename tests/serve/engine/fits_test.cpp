@@ -110,7 +110,7 @@ TEST(Fits, ACrashAtAnyMomentOfAFitLosesNothing) {
     engine.finish_fit();
     disturb();  // it has ended
     engine.decide_and_reward(1);
-    disturb();  // four of the rewards that came in between are learned again
+    disturb();  // rewards that came in between are being learned again
     engine.decide_and_reward(19);
     disturb();
     EXPECT_EQ(engine.states(), undisturbed.states());

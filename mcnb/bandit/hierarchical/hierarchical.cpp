@@ -213,7 +213,12 @@ double Hierarchical::add(UserId user, const Features& features, float reward) {
     keys_.push_back(key);
   }
   std::vector<float> room;
-  return hierarchy_.learn(found->second, numbers_of(features, room), reward);
+  const bool was_catching_up = hierarchy_.is_catching_up();
+  const double error = hierarchy_.learn(found->second, numbers_of(features, room), reward);
+  if (was_catching_up && !hierarchy_.is_catching_up()) {
+    faded_until_ = fit_began_;
+  }
+  return error;
 }
 
 void Hierarchical::start(UserId user, const Sample& sample) {
@@ -274,7 +279,7 @@ void Hierarchical::finish_fit(std::string_view result) {
     throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
   }
   hierarchy_.finish_fit(result);
-  if (!result.empty()) {
+  if (!result.empty() && !hierarchy_.is_catching_up()) {
     faded_until_ = fit_began_;
   }
 }
@@ -284,13 +289,14 @@ bool Hierarchical::forget(UserId user) {
     throw Error(ErrorKind::kInput,
                 fmt::format("user {} is unknown, there are {} users", index(user), user_count()));
   }
-  const bool ends_fit = fit_in_progress();
+  const auto has_fit = [&] { return fit_in_progress() || hierarchy_.is_catching_up(); };
+  const bool had_fit = has_fit();
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (static_cast<std::uint32_t>(keys_[i]) == index(user)) {
       hierarchy_.forget(i);
     }
   }
-  if (ends_fit && !fit_in_progress()) {
+  if (had_fit && !has_fit()) {
     next_fit_ = rewards_;  // begin again, without the user
   }
   return true;

@@ -252,15 +252,21 @@ void Hierarchy::finish_fit(std::string_view result) {
   catch_up(0);
 }
 
-// Catches up if a fit has been finished, or else drops the fit in progress.
+// Drops the fit in progress, or the state that is still catching up after one.
 void Hierarchy::end_fit() {
-  catch_up(recent_.size());
   if (fit_) {
     fit_->cancel();
-    fit_.reset();
-    recent_.clear();
-    book_->end_fit();
   }
+  if (fit_ || next_) {
+    garbage_ = {};
+    if (next_) {
+      garbage_.learners = std::move(next_->learners);
+    }
+    garbage_.rewards = std::exchange(recent_, {});
+    garbage_.copies = book_->end_fit();
+  }
+  fit_.reset();
+  next_.reset();
 }
 
 // Learns a reward again, under the scales of the finished fit.

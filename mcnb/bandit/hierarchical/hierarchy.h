@@ -72,7 +72,8 @@ class Hierarchy {
   double learn(std::size_t learner, std::span<const float> arm, float reward);
 
   // Removes all of a learner's rewards: the state is then that of a model that never saw them, with
-  // the same scales and noise. Ends a fit in progress.
+  // the same scales and noise. Ends a fit in progress, and drops the result of one that is still
+  // catching up: learning everything again at once would be a pause.
   void forget(std::size_t learner);
 
   // The logarithm of the marginal likelihood of all rewards under other scales, up to a constant,

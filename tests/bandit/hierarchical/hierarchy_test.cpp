@@ -446,19 +446,29 @@ TEST(Hierarchy, AnEmptyResultEndsAFitWithoutEffect) {
   EXPECT_EQ(saved(with), saved(without));
 }
 
-TEST(Hierarchy, ForgettingEndsAFit) {
+void expect_that_forgetting_ends_a_fit(bool catching_up) {
   ThreadPool threads(1);
   for (const World& world : worlds()) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
+    const HierarchyScales before = hierarchy.scales();
     std::vector<Reward> rewards = draw_rewards(world);
     learn_all(hierarchy, rewards, 0, 12);
     const std::shared_ptr<HierarchyFit> fit = hierarchy.begin_fit({});
     learn_all(hierarchy, rewards, 12, 16);
+    if (catching_up) {
+      fit->run();
+      hierarchy.finish_fit(fit->result());
+      EXPECT_TRUE(hierarchy.is_catching_up());
+    }
     hierarchy.forget(0);
     EXPECT_EQ(hierarchy.fit_in_progress(), nullptr);
-    fit->run();
-    EXPECT_EQ(fit->result(), "");
+    EXPECT_FALSE(hierarchy.is_catching_up());
+    EXPECT_EQ(hierarchy.scales(), before);
+    if (!catching_up) {
+      fit->run();
+      EXPECT_EQ(fit->result(), "");
+    }
     learn_all(hierarchy, rewards, 16);
     for (std::size_t i = 0; i < 16; ++i) {
       rewards[i].weight = rewards[i].learner == 0 ? 0.0 : 1.0;
@@ -466,6 +476,12 @@ TEST(Hierarchy, ForgettingEndsAFit) {
     std::erase_if(rewards, [](const Reward& reward) { return reward.weight == 0.0; });
     expect_posterior_of(hierarchy, rewards, "after forgetting");
   }
+}
+
+TEST(Hierarchy, ForgettingEndsAFit) { expect_that_forgetting_ends_a_fit(false); }
+
+TEST(Hierarchy, ForgettingDropsAFitThatIsStillCatchingUp) {
+  expect_that_forgetting_ends_a_fit(true);
 }
 
 TEST(Hierarchy, AFitToASampleOfUsersStillInstallsAllRewards) {

@@ -132,6 +132,20 @@ TEST(Fits, AForgottenUserEndsTheFitAndAnotherOneBegins) {
   engine.expect_stored();
 }
 
+TEST(Fits, AForgottenUserDropsAFitThatIsStillCatchingUp) {
+  Fitting engine;
+  engine.decide_and_reward(kFirstFit + 4);
+  engine.finish_fit();
+  engine.decide_and_reward(1);
+  engine.play(control_task([](ControlTask& task, ModelHost& host, std::int64_t time) {
+    erase_afterwards(task, host.forget("m", "user-1", time));
+  }));
+  engine.expect_stored();
+  engine.finish_fit();  // of another one
+  engine.decide_and_reward(10);
+  engine.expect_stored();
+}
+
 TEST(Fits, AModelCanBeDeletedDuringItsFit) {
   Fitting engine;
   engine.decide_and_reward(kFirstFit);

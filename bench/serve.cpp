@@ -1,17 +1,15 @@
 #include "bench/serve.h"
 
 #include <fmt/core.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
-#include <future>
-#include <optional>
 
 #include "bench/limits.h"
 #include "bench/load_client.h"
 #include "bench/report.h"
+#include "bench/serve_engine.h"
+#include "bench/serve_parts.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
 #include "mcnb/base/random.h"
@@ -26,46 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kLogBytes = std::uint64_t{256}
-                                    << 20;  // the limit of the log while it is filled
 constexpr std::size_t kBodies =
     2000;  // different request bodies; every request has its own event id
-
-class Folder {
- public:
-  explicit Folder(const std::string& output) : path_(fs::path(output) / "serve-data") {
-    fs::remove_all(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-std::string features_text(Rng& rng, std::uint64_t count) {
-  std::string text = "[";
-  for (std::uint64_t i = 0; i < count; ++i) {
-    text += fmt::format("{}{:.4f}", i == 0 ? "" : ",", rng.normal());
-  }
-  return text + "]";
-}
-
-std::string actions_text(const ServeBenchOptions& options, std::uint64_t number,
-                         std::uint64_t actions) {
-  Rng rng(1, Stream::kBenchmark, number);
-  std::string text;
-  for (std::uint64_t i = 0; i < actions; ++i) {
-    text += fmt::format("{}{{\"id\":\"item-{}\",\"features\":{}}}", i == 0 ? "" : ",", i,
-                        features_text(rng, options.features));
-  }
-  return text;
-}
 
 std::string post(const std::string& path, const std::string& body) {
   return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
@@ -78,7 +38,7 @@ class Client {
   Client(const ServeBenchOptions& options, std::uint64_t users, std::uint64_t actions)
       : users_(users) {
     for (std::uint64_t i = 0; i < kBodies; ++i) {
-      bodies_.push_back(actions_text(options, i, actions));
+      bodies_.push_back(actions_text(options.features, i, actions));
     }
   }
 
@@ -106,57 +66,31 @@ class Client {
   std::vector<std::string> bodies_;
 };
 
-ModelOptions model_options(const ServeBenchOptions& options, std::uint64_t groups) {
-  ModelOptions model;
-  model.dimension = options.features;
-  model.groups = groups;
-  const std::string more = options.policy.empty() ? "" : ":" + options.policy;
-  model.policy = parse_policy(fmt::format("mcnb:width={}:feedback=served{}", options.width, more));
-  return model;
-}
-
 ServerOptions server_options(const ServeBenchOptions& options, const fs::path& folder,
-                             std::uint64_t groups) {
+                             const ModelOptions& model) {
   ServerOptions server;
   server.data = folder.string();
   server.port = 0;
   server.threads = options.threads;
-  server.models["bench"] = model_options(options, groups);
+  server.models["bench"] = model;
   return server;
 }
 
-// Collects the rows of the table and prints each one as soon as it is known.
-class Report {
- public:
-  void add(const std::string& what, double per_second, const LoadResult& load,
-           const std::string& note) {
-    const bool timed = load.answers > 0;
-    const auto answers = static_cast<double>(load.answers);
-    table_.add_row({what, per_second > 0 ? fmt::format("{:.0f}", per_second) : "",
-                    timed ? milliseconds(load.p50) : "", timed ? milliseconds(load.p99) : "",
-                    timed ? milliseconds(load.processor_seconds / answers) : "", note});
-    fmt::print("{}: {:.0f}/s, p50 {:.3f} ms, p99 {:.3f} ms {}\n", what, per_second, load.p50 * 1e3,
-               load.p99 * 1e3, note);
-    std::fflush(stdout);
-  }
-  const TextTable& table() const { return table_; }
-
- private:
-  // "processor" is the CPU time of all threads, including the client's, per decision.
-  TextTable table_{{"what", "per second", "p50", "p99", "processor", "note"}};
-};
-
 double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
+
+double processor_per_answer(const LoadResult& load) {
+  return load.processor_seconds / static_cast<double>(load.answers);
+}
 
 // Rows per second that SQLite commits, for rows of a decision's size, `together` per transaction.
 double sqlite_alone(const ServeBenchOptions& options, const fs::path& folder,
                     std::size_t together) {
   fs::create_directories(folder);
   ThreadPool threads(1);
-  Model model(model_options(options, 1), threads);
-  RankRequest request = read_rank(
-      fmt::format(R"({{"userId":"u","actions":[{}]}})", actions_text(options, 0, options.actions)),
-      model.options(), Dialect::kOwn);
+  Model model(mcnb_options(options, 1), threads);
+  RankRequest request = read_rank(fmt::format(R"({{"userId":"u","actions":[{}]}})",
+                                              actions_text(options.features, 0, options.actions)),
+                                  model.options(), Dialect::kOwn);
   const RankRequest* one = &request;
   const std::string body = encode_event(model.decide({&one, 1}, 0).front());
   SqliteLogStore store(folder, SqliteLogStore::Access::kReadWrite);
@@ -200,7 +134,8 @@ LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_
 // Measures the HTTP library and SQLite without our code.
 void baselines(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
-  Server server(server_options(options, folder.path() / "empty", options.groups));
+  Server server(
+      server_options(options, folder.path() / "empty", mcnb_options(options, options.groups)));
   const LoadResult empty_one = livez(server.port(), options, 1);
   report.add("empty request, 1 connection", rate(empty_one), empty_one, "the HTTP library");
   const LoadResult empty = livez(server.port(), options, options.connections);
@@ -232,9 +167,12 @@ Commits commits_of(std::uint16_t port) {
   return {number("mcnb_commit_rows_sum"), number("mcnb_commit_rows_count")};
 }
 
-void few_learners(const ServeBenchOptions& options, const std::string& label, Report& report) {
+// Returns the load of decisions without rewards, on all connections.
+LoadResult few_learners(const ServeBenchOptions& options, const std::string& policy,
+                        const std::string& label, Report& report) {
   const Folder folder(options.output);
-  Server server(server_options(options, folder.path() / "few", options.groups));
+  Server server(server_options(options, folder.path() / "few",
+                               model_options(options, options.groups, policy)));
   Client client(options, 100'000, options.actions);
   both(server.port(), options, options.connections, client,
        4000);  // so that the learners have learned something
@@ -255,11 +193,12 @@ void few_learners(const ServeBenchOptions& options, const std::string& label, Re
   report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
              with_rewards,
              fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
+  return many;
 }
 
 void many_learners(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
-  Server server(server_options(options, folder.path() / "many", 0));
+  Server server(server_options(options, folder.path() / "many", mcnb_options(options, 0)));
   {
     // Every user learns once, from a round with one action, and so gets its own learner.
     Client warm_up(options, options.users, 1);
@@ -285,145 +224,6 @@ void many_learners(const ServeBenchOptions& options, Report& report) {
              fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
 }
 
-// The memory and disk space of a service.
-struct Footprint {
-  std::size_t memory = 0;  // peak so far
-  std::uint64_t disk = 0;
-};
-
-Footprint footprint(const fs::path& folder) {
-  Footprint now{.memory = peak_memory()};
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    std::error_code gone;  // the service may delete files meanwhile
-    const std::uint64_t size = entry.is_regular_file(gone) ? entry.file_size(gone) : 0;
-    now.disk += gone ? 0 : size;
-  }
-  return now;
-}
-
-// Runs the tasks and waits for all of them. Ends the process if the engine refuses one.
-void run_tasks(Engine& engine, const std::vector<Task>& tasks) {
-  std::atomic<std::size_t> left{tasks.size()};
-  std::promise<void> all;
-  for (const Task& task : tasks) {
-    base_of(task).done = [&] {
-      if (left.fetch_sub(1) == 1) {
-        all.set_value();
-      }
-    };
-  }
-  for (const Task& task : tasks) {
-    if (!engine.submit(task)) {
-      ::_exit(1);
-    }
-  }
-  all.get_future().wait();
-}
-
-// One decision and its reward for each request; `first` numbers the first event and user.
-void decide_and_reward(Engine& engine, const std::vector<RankRequest>& requests,
-                       std::uint64_t first) {
-  std::vector<Task> ranks;
-  std::vector<Task> rewards;
-  for (std::uint64_t i = 0; i < requests.size(); ++i) {
-    auto rank = std::make_shared<RankTask>();
-    rank->model = "bench";
-    rank->request = requests[i];
-    rank->request.event_id = fmt::format("event-{}", first + i);
-    rank->request.user_id = fmt::format("user-{}", first + i);
-    ranks.push_back(rank);
-    auto reward = std::make_shared<RewardTask>();
-    reward->model = "bench";
-    reward->reward = {rank->request.event_id, "", 0, static_cast<float>(i % 2)};
-    rewards.push_back(reward);
-  }
-  run_tasks(engine, ranks);
-  run_tasks(engine, rewards);
-}
-
-void tell_footprint(const fs::path& folder, int pipe) {
-  const Footprint now = footprint(folder);
-  if (::write(pipe, &now, sizeof now) != static_cast<ssize_t>(sizeof now)) {
-    ::_exit(1);
-  }
-}
-
-// Fills a log through the engine, then ends the process at once, without stopping the engine.
-// Writes the footprint to `pipe` after half of the events and at the end. Runs in its own process.
-[[noreturn]] void fill_log(const ServeBenchOptions& options, const fs::path& folder, int pipe) {
-  SteadyClock clock;
-  Metrics metrics;
-  Engine engine({.folder = folder,
-                 .threads = static_cast<std::size_t>(options.threads),
-                 .log_bytes = kLogBytes},
-                clock, metrics);
-  const ModelOptions model = model_options(options, options.groups);
-  auto create = std::make_shared<ControlTask>();
-  create->work = [&](ModelHost& host, Storage&, std::int64_t) { host.create("bench", model); };
-  run_tasks(engine, {create});
-  std::vector<RankRequest> requests;
-  for (std::uint64_t i = 0; i < 256; ++i) {
-    requests.push_back(read_rank(fmt::format(R"({{"userId":"u","actions":[{}]}})",
-                                             actions_text(options, i, options.actions)),
-                                 model, Dialect::kOwn));
-  }
-  bool told = false;
-  for (std::uint64_t done = 0; done < options.restart_events; done += 2 * requests.size()) {
-    if (!told && 2 * done >= options.restart_events) {
-      tell_footprint(folder, pipe);
-      told = true;
-    }
-    decide_and_reward(engine, requests, done);
-  }
-  tell_footprint(folder, pipe);
-  ::_exit(0);
-}
-
-void restart(const ServeBenchOptions& options, Report& report) {
-  const Folder folder(options.output);
-  const fs::path data = folder.path() / "restart";
-  const double begin = now_seconds();
-  int ends[2];
-  if (::pipe(ends) != 0) {
-    throw Error(ErrorKind::kSystem, "a pipe: the system refuses it");
-  }
-  const pid_t child = ::fork();
-  if (child == 0) {
-    fill_log(options, data, ends[1]);
-  }
-  ::close(ends[1]);
-  Footprint steps[2];
-  const bool told = ::read(ends[0], &steps[0], sizeof steps[0]) == sizeof steps[0] &&
-                    ::read(ends[0], &steps[1], sizeof steps[1]) == sizeof steps[1];
-  ::close(ends[0]);
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0 || !told) {
-    throw Error(ErrorKind::kSystem, "the process that fills the log failed");
-  }
-  const double filled = now_seconds() - begin;
-  const double start = now_seconds();
-  SteadyClock clock;
-  Metrics metrics;
-  std::optional<Engine> engine;
-  engine.emplace(
-      EngineOptions{.folder = data, .threads = static_cast<std::size_t>(options.threads)}, clock,
-      metrics);
-  const double seconds = now_seconds() - start;
-  LoadResult load;
-  load.answers = 1;
-  load.p50 = load.p99 = seconds;
-  const double events = static_cast<double>(options.restart_events);
-  report.add(fmt::format("restart after {} events", options.restart_events), events / filled, load,
-             "asked for: < 30 s; per second: events when the log was filled");
-  const auto mebibytes = [](auto bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  report.add(fmt::format("log of at most {:.0f} MiB, {} events", mebibytes(kLogBytes),
-                         options.restart_events),
-             0.0, {},
-             fmt::format("most memory {:.0f} MiB, at half {:.0f}; disk {:.0f} MiB, at half {:.0f}",
-                         mebibytes(steps[1].memory), mebibytes(steps[0].memory),
-                         mebibytes(steps[1].disk), mebibytes(steps[0].disk)));
-}
-
 }  // namespace
 
 void bench_serve(const ServeBenchOptions& options) {
@@ -434,13 +234,25 @@ void bench_serve(const ServeBenchOptions& options) {
   make_output_folder(options.output);
   Report report;
   if (options.restart_events > 0) {
-    restart(options, report);  // first, because it forks, which is safe only without threads
+    time_restart(options, report);  // first, because it forks, which is safe only without threads
   }
   baselines(options, report);
-  ServeBenchOptions one_step = options;
-  one_step.policy += (options.policy.empty() ? "" : ":") + std::string("meta_steps=1");
-  few_learners(options, options.policy.empty() ? "preset default" : options.policy, report);
-  few_learners(one_step, one_step.policy, report);
+  const std::string one_step =
+      options.policy + (options.policy.empty() ? "" : ":") + std::string("meta_steps=1");
+  const LoadResult mcnb =
+      few_learners(options, mcnb_policy(options, options.policy),
+                   options.policy.empty() ? "preset default" : options.policy, report);
+  few_learners(options, mcnb_policy(options, one_step), one_step, report);
+  const LoadResult hierarchical = few_learners(options, "hierarchical", "hierarchical", report);
+  report.add(
+      "decisions of hierarchical, of those of mcnb", 0.0, {},
+      fmt::format("{:.1f} times; asked for: 3 times; for the processor's time of one decision "
+                  "of mcnb, {:.1f}",
+                  rate(hierarchical) / rate(mcnb),
+                  processor_per_answer(mcnb) / processor_per_answer(hierarchical)));
+  if (options.pause_rewards > 0) {
+    find_longest_pause(options, report);
+  }
   if (options.users > 0) {
     many_learners(options, report);
   }

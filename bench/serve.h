@@ -13,6 +13,7 @@ struct ServeBenchOptions {
   std::uint64_t users = 10'000;  // with a learner each, in the second part; 0 skips that part
   std::uint64_t connections = 64;
   std::uint64_t restart_events = 1'000'000;  // 0 skips the restart
+  std::uint64_t pause_rewards = 50'000;      // while the longest pause is measured; 0 skips it
   std::uint64_t threads = 0;
   double seconds = 8.0;     // per measurement
   std::string policy = "";  // extra options of mcnb: "meta_steps=1:gamma=0.2"

@@ -101,14 +101,14 @@ struct PartSeconds {
 };
 
 // Slow work that a policy wants done beside its rounds, such as empirical Bayes over all rewards so
-// far. It shares what it needs with its policy and may outlive it.
+// far. It shares what it needs with its policy and may outlive it, which ends it early.
 class BackgroundFit {
  public:
   virtual ~BackgroundFit() = default;
   // May be called on any thread, while the policy goes on with decisions and rewards. What it finds
   // depends only on the rewards before `begin_fit`.
   virtual void run() = 0;
-  // What `run` found, in a form that can be kept. Requires that `run` has returned.
+  // What `run` found, to be kept; empty if the fit was ended early. Requires that `run` returned.
   virtual std::string result() const = 0;
 };
 
@@ -169,8 +169,8 @@ class Policy {
   virtual bool fit_in_progress() const { return false; }
   // Begins a fit of all rewards so far, or returns the one in progress, also after `load`.
   virtual std::shared_ptr<BackgroundFit> begin_fit() { return nullptr; }
-  // Installs what the fit in progress found, in small slices with the rewards that follow. Throws
-  // Error (kCorrupt) for a result that does not fit this policy.
+  // Installs what the fit in progress found, in slices with later rewards. An empty result ends the
+  // fit without effect. Throws Error (kCorrupt) for a result that does not fit this policy.
   virtual void finish_fit(std::string_view /*result*/) {}
 
   virtual StepCounts steps() const { return {}; }

@@ -2,6 +2,7 @@
 
 #include "bench/breakdown.h"
 #include "bench/data.h"
+#include "bench/learning.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
 #include "bench/serve.h"
@@ -91,6 +92,21 @@ void add_data(CLI::App& bench) {
   command->callback([options] { bench::bench_data(*options); });
 }
 
+void add_learning(CLI::App& bench) {
+  auto options = std::make_shared<bench::LearningBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "learning", "How well the models of the service learn, beside plain models and the truth");
+  command->add_option("--scenario", options->scenarios, "Scenarios by name [all]")->delimiter(',');
+  command->add_option("--policies", options->policies, "Policies as in mcnb run [all]")
+      ->delimiter(',');
+  add_count(command, "--rounds", options->rounds, "Decisions of every scenario");
+  add_count(command, "--seeds", options->seeds, "Worlds of every scenario");
+  add_count(command, "--first-seed", options->first_seed, "The first world");
+  add_count(command, "--threads", options->threads, "Policies played at once; 0: all processors");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_learning(*options); });
+}
+
 void add_serve(CLI::App& bench) {
   auto options = std::make_shared<bench::ServeBenchOptions>();
   CLI::App* command =
@@ -104,6 +120,8 @@ void add_serve(CLI::App& bench) {
   add_count(command, "--connections", options->connections, "Connections at once");
   add_count(command, "--restart-events", options->restart_events,
             "Events before the restart; 0: it is not measured");
+  add_count(command, "--pause-rewards", options->pause_rewards,
+            "Rewards while the longest pause is measured; 0: it is not measured");
   add_count(command, "--threads", options->threads, "Threads that compute; 0: all");
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
@@ -121,6 +139,7 @@ void add_bench_command(CLI::App& app) {
   add_breakdown(*bench);
   add_policies(*bench);
   add_data(*bench);
+  add_learning(*bench);
   add_serve(*bench);
 }
 

@@ -113,6 +113,9 @@ ModelOptions read_model_table(const std::string& name, const toml::node& node) {
       set_option(options, option, plain_text(value, option));
     }
   }
+  if (!entry->contains("policy")) {
+    set_default_policy(options);
+  }
   check_model_options(options);
   return options;
 }
@@ -200,7 +203,7 @@ std::string config_text(const ServerOptions& options) {
       "\n# Models that the service creates at its start unless they exist. If none is listed and "
       "the\n"
       "# data folder is empty, it creates a model named default.\n"
-      "#[models.default]\n#policy = \"mcnb\"\n";
+      "#[models.default]\n#policy = \"hierarchical\"\n";
   const OptionValues standard = option_values({});
   for (const OptionHelp& option : model_option_help()) {
     const bool is_choice = option.expected.find('|') != std::string::npos;
@@ -212,8 +215,9 @@ std::string config_text(const ServerOptions& options) {
   }
   text +=
       "#userPath = \"\"  # path of the user's name in contextFeatures, such as user.id\n"
-      "#[models.default.options]  # options of the policy; `mcnb policies mcnb` lists them\n"
-      "#gamma = 0.3\n";
+      "#[models.default.options]  # options of the policy; `mcnb policies hierarchical` lists "
+      "them\n"
+      "#alpha = 0.3\n";
   return text;
 }
 

@@ -54,7 +54,7 @@ TEST(StoredOptions, AreCompletedWithTheValuesThatThePolicyHadBefore) {
   spec = parse_policy("mcnb:normalise=unit");
   complete_options(spec);
   EXPECT_EQ(spec.options, (OptionValues{{"normalise", "unit"}}));
-  spec = parse_policy("linucb");
+  spec = parse_policy("random");
   complete_options(spec);
   EXPECT_TRUE(spec.options.empty());
   PolicySpec unknown{.name = "nobody", .options = {}, .label = {}};

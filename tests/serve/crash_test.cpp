@@ -284,7 +284,8 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
   put_file(folder / "config.toml",
            "log_gigabytes = 0.001\n"
            "[models.busy]\ndimension = 4\nwaitingSeconds = 0.03\naggregation = \"sum\"\n"
-           "[models.busy.options]\nwidth = 8\nmeta_steps = 2\n"
+           "policy = \"hierarchical\"\n"  // with fits beside the requests all the time
+           "[models.busy.options]\nfirst_fit = 5\nfit_growth = 1.01\nhalf_life = 100\n"
            "[models.idle]\ndimension = 4\n");
   const std::vector<std::string> arguments{"--config", (folder / "config.toml").string(),
                                            "--threads", "2"};

@@ -13,6 +13,7 @@ namespace mcnb::cases {
 inline ModelOptions small_model() {
   ModelOptions options;
   options.dimension = 4;
+  options.policy = parse_policy("mcnb");
   set_option(options, "options.width", "8");
   set_option(options, "options.meta_steps", "2");
   bound_histories(options);

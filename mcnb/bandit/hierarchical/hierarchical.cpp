@@ -148,6 +148,12 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
   }
 }
 
+Hierarchical::~Hierarchical() {
+  if (fit_in_progress()) {
+    hierarchy_.fit_in_progress()->cancel();
+  }
+}
+
 std::span<const float> Hierarchical::features_of(UserId user) const {
   const std::size_t count = no_user_features_.size();
   const std::size_t begin = index(user) * count;
@@ -256,7 +262,12 @@ double Hierarchical::add(UserId user, const Features& features, float reward) {
     keys_.push_back(key);
   }
   std::vector<float> room;
-  return hierarchy_.learn(found->second, numbers_of(features, room), reward);
+  const bool was_catching_up = hierarchy_.is_catching_up();
+  const double error = hierarchy_.learn(found->second, numbers_of(features, room), reward);
+  if (was_catching_up && !hierarchy_.is_catching_up()) {
+    faded_until_ = fit_began_;
+  }
+  return error;
 }
 
 void Hierarchical::start(UserId user, const Sample& sample) {
@@ -318,7 +329,9 @@ void Hierarchical::finish_fit(std::string_view result) {
     throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
   }
   hierarchy_.finish_fit(result);
-  faded_until_ = fit_began_;
+  if (!result.empty() && !hierarchy_.is_catching_up()) {
+    faded_until_ = fit_began_;
+  }
 }
 
 bool Hierarchical::forget(UserId user) {
@@ -326,13 +339,14 @@ bool Hierarchical::forget(UserId user) {
     throw Error(ErrorKind::kInput,
                 fmt::format("user {} is unknown, there are {} users", index(user), user_count()));
   }
-  const bool ends_fit = fit_in_progress();
+  const auto has_fit = [&] { return fit_in_progress() || hierarchy_.is_catching_up(); };
+  const bool had_fit = has_fit();
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (static_cast<std::uint32_t>(keys_[i]) == index(user)) {
       hierarchy_.forget(i);
     }
   }
-  if (ends_fit && !fit_in_progress()) {
+  if (had_fit && !has_fit()) {
     next_fit_ = rewards_;  // begin again, without the user
   }
   return true;

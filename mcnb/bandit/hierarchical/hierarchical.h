@@ -47,6 +47,9 @@ class Hierarchical final : public BasicPolicy {
  public:
   // Throws Error (kUsage) if the arms have more numbers than the model can take.
   Hierarchical(const HierarchicalOptions& options, const PolicySetup& setup);
+  ~Hierarchical() override;
+  Hierarchical(const Hierarchical&) = delete;
+  Hierarchical& operator=(const Hierarchical&) = delete;
 
   void start(UserId user, const Sample& sample) override;
   std::vector<Score> scores(const Round& round) override;

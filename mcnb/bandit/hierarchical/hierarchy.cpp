@@ -15,8 +15,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// How many recent rewards are learned again with every reward, after a fit beside the rounds.
-constexpr std::size_t kRecentPerReward = 4;
+// How many recent rewards are learned again with every reward, after a fit beside the rounds. More
+// would make batches of many rewards slow.
+constexpr std::size_t kRecentPerReward = 2;
 
 constexpr double kFirstNoise = 0.1;
 constexpr double kOwnConstantBesideBody = 0.001;
@@ -49,15 +50,36 @@ std::size_t Hierarchy::add_learner(std::span<const float> user) {
   return book_->add_learner(user);
 }
 
-// The learner's own part under the present scales.
+// The learner's own part under the present scales, to be changed.
 OwnLearner& Hierarchy::fresh(std::size_t index) {
   Learner& learner = learners_[index];
+  book_->bring_up_to_date(index);
+  faded_.erase(index);
   if (learner.epoch != epoch_) {
-    book_->bring_up_to_date(index);
     learner.own.rebuild(now_.map, now_.prior, book_->history(index), book_->user(index));
     learner.epoch = epoch_;
   }
+  learner.only_predicted = false;
   return learner.own;
+}
+
+// The same without a trace in the saved state. What `fresh` computes later has the same bits.
+const OwnLearner& Hierarchy::fresh_for_prediction(std::size_t index) {
+  Learner& learner = learners_[index];
+  if (learner.epoch != epoch_) {
+    if (!book_->is_up_to_date(index)) {
+      faded_.insert_or_assign(index, book_->up_to_date(index));
+    }
+    learner.own.rebuild(now_.map, now_.prior, history(index), book_->user(index));
+    learner.epoch = epoch_;
+    learner.only_predicted = true;
+  }
+  return learner.own;
+}
+
+const RewardHistory& Hierarchy::history(std::size_t index) const {
+  const auto faded = faded_.find(index);
+  return faded == faded_.end() ? book_->history(index) : faded->second;
 }
 
 // squares_[k] = f_k^T P f_k of all projected arms.
@@ -81,8 +103,8 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
                         std::vector<Prediction>& predictions) {
   static const OwnLearner kNothingOwn;
   static const RewardHistory kNoRewards;
-  const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh(learner);
-  const RewardHistory& history = learner == kNoLearner ? kNoRewards : book_->history(learner);
+  const OwnLearner& own = learner == kNoLearner ? kNothingOwn : fresh_for_prediction(learner);
+  const RewardHistory& history = learner == kNoLearner ? kNoRewards : this->history(learner);
   arms_.resize(signed_size(now_.map.shared_size()), signed_size(arms.size()));
   for (std::size_t k = 0; k < arms.size(); ++k) {
     now_.map.expand(arms[k], user, arms_.col(signed_size(k)).data(), last_hidden_);
@@ -153,16 +175,17 @@ bool Hierarchy::is_full(const RewardHistory& history) const {
 
 double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
   OwnLearner& own = fresh(learner);
-  const RewardHistory& history = book_->history(learner);
   const std::span<const float> user = book_->user(learner);
-  const Inference inference = infer(now_, own, history, user, arm, reward);
+  const Inference inference = infer(now_, own, book_->history(learner), user, arm, reward);
   book_->add_reward(learner, inference.known, arm, reward);
+  const RewardHistory& history = book_->history(learner);
   if (inference.rebuild) {
     own.rebuild(now_.map, now_.prior, history, user);
   }
   if (is_full(history)) {
     book_->fold(learner, now_.map, now_.prior.memory);
   }
+  free_garbage();
   if (fit_ || next_) {
     recent_.push_back(
         {static_cast<std::uint32_t>(learner), reward, std::vector(arm.begin(), arm.end())});
@@ -223,6 +246,10 @@ std::shared_ptr<HierarchyFit> Hierarchy::begin_fit(const FitOptions& options) {
 
 void Hierarchy::finish_fit(std::string_view result) {
   check(fit_ != nullptr, "a fit was begun");
+  if (result.empty()) {
+    end_fit();
+    return;
+  }
   FittedPosterior found = fit_->posterior(result, threads_);
   const HierarchyPrior prior = prior_of(found.map, found.scales, found.shared.noise);
   next_ = Next{{std::move(found.map), std::move(found.scales), prior, std::move(found.shared.mean),
@@ -232,39 +259,46 @@ void Hierarchy::finish_fit(std::string_view result) {
   catch_up(0);
 }
 
-// Catches up if a fit has been finished, or else drops the fit in progress.
+// Drops the fit in progress, or the state that is still catching up after one.
 void Hierarchy::end_fit() {
-  catch_up(recent_.size());
   if (fit_) {
     fit_->cancel();
-    fit_.reset();
-    recent_.clear();
-    book_->end_fit();
   }
+  if (fit_ || next_) {
+    garbage_ = {};
+    if (next_) {
+      garbage_.learners = std::move(next_->learners);
+    }
+    garbage_.rewards = std::exchange(recent_, {});
+    garbage_.copies = book_->end_fit();
+  }
+  fit_.reset();
+  next_.reset();
 }
 
 // Learns a reward again, under the scales of the finished fit.
 void Hierarchy::learn_again(const RecentReward& recent) {
   const auto [found, is_new] = next_->learners.try_emplace(recent.learner);
   NextLearner& learner = found->second;
+  RewardHistory& history = *learner.history;
   const std::span<const float> user = book_->user(recent.learner);
   const FeatureMap& map = next_->shared.map;
   const HierarchyPrior& prior = next_->shared.prior;
   if (is_new && recent.learner < book_->size_at_fit()) {
-    learner.history = book_->at_fit(recent.learner).history;
+    history = book_->at_fit(recent.learner).history;
     if (next_->fading > 0.0) {
-      learner.history.fade(std::exp2(-next_->fading));
+      history.fade(std::exp2(-next_->fading));
     }
-    learner.own.rebuild(map, prior, learner.history, user);
+    learner.own.rebuild(map, prior, history, user);
   }
   const Inference inference =
-      infer(next_->shared, learner.own, learner.history, user, recent.arm, recent.reward);
-  learner.history.add(inference.known, recent.arm, recent.reward);
+      infer(next_->shared, learner.own, history, user, recent.arm, recent.reward);
+  history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
-    learner.own.rebuild(map, prior, learner.history, user);
+    learner.own.rebuild(map, prior, history, user);
   }
-  if (is_full(learner.history)) {
-    learner.history.fold(map, user, prior.memory);
+  if (is_full(history)) {
+    history.fold(map, user, prior.memory);
   }
 }
 
@@ -286,12 +320,29 @@ void Hierarchy::switch_to_next() {
   ++epoch_;
   book_->fade(next_->fading);
   for (auto& [index, learner] : next_->learners) {
-    book_->replace(index, std::move(learner.history));
-    learners_[index] = {std::move(learner.own), epoch_};
+    book_->replace(index, learner.history);
+    std::swap(learners_[index].own, learner.own);
+    learners_[index].epoch = epoch_;
+    learners_[index].only_predicted = false;
   }
+  garbage_ = {std::move(next_->learners), std::exchange(recent_, {}), book_->end_fit()};
   next_.reset();
-  recent_.clear();
-  book_->end_fit();
+  faded_.clear();
+}
+
+void Hierarchy::free_garbage() {
+  constexpr int kAtOnce = 8;
+  for (int i = 0; i < kAtOnce; ++i) {
+    if (!garbage_.learners.empty()) {
+      garbage_.learners.erase(garbage_.learners.begin());
+    }
+    if (!garbage_.rewards.empty()) {
+      garbage_.rewards.pop_back();
+    }
+    if (!garbage_.copies.empty()) {
+      garbage_.copies.erase(garbage_.copies.begin());
+    }
+  }
 }
 
 std::size_t Hierarchy::memory_bytes() const {
@@ -305,10 +356,13 @@ std::size_t Hierarchy::memory_bytes() const {
   for (const RecentReward& recent : recent_) {
     bytes += sizeof recent + recent.arm.capacity() * sizeof(float);
   }
+  for (const auto& [index, history] : faded_) {
+    bytes += sizeof history + history.memory_bytes();
+  }
   if (next_) {
     bytes += next_->shared.covariance.memory_bytes();
     for (const auto& [index, learner] : next_->learners) {
-      bytes += sizeof learner + learner.own.memory_bytes() + learner.history.memory_bytes();
+      bytes += sizeof learner + learner.own.memory_bytes() + learner.history->memory_bytes();
     }
   }
   return bytes;

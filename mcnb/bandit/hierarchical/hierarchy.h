@@ -48,7 +48,8 @@ class Hierarchy {
   const HierarchyScales& scales() const { return now_.scales; }
   const HierarchyPrior& prior() const { return now_.prior; }
   std::size_t learner_count() const { return book_->size(); }
-  const RewardHistory& history(std::size_t learner) const { return book_->history(learner); }
+  // As the last prediction for the learner saw it.
+  const RewardHistory& history(std::size_t learner) const;
   const Eigen::VectorXd& shared_mean() const { return now_.mean; }
   // Rewards of all learners.
   double reward_count() const { return book_->reward_count(); }
@@ -74,7 +75,8 @@ class Hierarchy {
   double learn(std::size_t learner, std::span<const float> arm, float reward);
 
   // Removes all of a learner's rewards: the state is then that of a model that never saw them, with
-  // the same scales and noise. Ends a fit in progress.
+  // the same scales and noise. Ends a fit in progress, and drops the result of one that is still
+  // catching up: learning everything again at once would be a pause.
   void forget(std::size_t learner);
 
   // The logarithm of the marginal likelihood of all rewards under other scales, up to a constant,
@@ -90,7 +92,7 @@ class Hierarchy {
   std::shared_ptr<HierarchyFit> begin_fit(const FitOptions& options);
   // The fit that `begin_fit` returned, until it is finished or ended.
   const std::shared_ptr<HierarchyFit>& fit_in_progress() const { return fit_; }
-  void finish_fit(std::string_view result);
+  void finish_fit(std::string_view result);  // an empty one ends the fit
   // Whether rewards that came during the last fit are still being learned again.
   bool is_catching_up() const { return next_.has_value(); }
 
@@ -110,6 +112,9 @@ class Hierarchy {
   struct Learner {
     OwnLearner own;
     std::uint32_t epoch = 0;  // the installed scales that `own` was computed under
+    // `own` was computed again for predictions alone. Predictions are no part of the state: such a
+    // learner is saved like one that still has to be rebuilt.
+    bool only_predicted = false;
   };
   // A reward that came after a fit began.
   struct RecentReward {
@@ -120,7 +125,13 @@ class Hierarchy {
   // A learner that has rewards since a fit began, as the fit's scales see it.
   struct NextLearner {
     OwnLearner own;
-    RewardHistory history;
+    std::shared_ptr<RewardHistory> history = std::make_shared<RewardHistory>();
+  };
+  // What a finished fit has replaced. Freeing all of it at once would be a pause.
+  struct Garbage {
+    std::map<std::uint32_t, NextLearner> learners;
+    std::vector<RecentReward> rewards;
+    HistoryBook::Copies copies;
   };
   // The state under the scales of a finished fit, while it catches up with recent rewards.
   struct Next {
@@ -139,11 +150,13 @@ class Hierarchy {
   Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                   std::span<const float> user, std::span<const float> arm, float reward);
   OwnLearner& fresh(std::size_t learner);
+  const OwnLearner& fresh_for_prediction(std::size_t learner);
   void find_squares(const SymmetricMatrix& covariance);
   void learn_again(const RecentReward& recent);
   void catch_up(std::size_t rewards);
   void switch_to_next();
   void end_fit();
+  void free_garbage();
   bool is_full(const RewardHistory& history) const;
   void save_shared(StateWriter& writer, const Shared& shared) const;
   void load_shared(StateReader& reader, Shared& shared) const;
@@ -161,6 +174,9 @@ class Hierarchy {
   std::shared_ptr<HierarchyFit> fit_;
   std::vector<RecentReward> recent_;  // since the fit began; empty without a fit
   std::optional<Next> next_;
+  Garbage garbage_;
+  // Faded histories of learners that were only predicted since the last fit.
+  std::map<std::size_t, RewardHistory> faded_;
 
   Eigen::MatrixXd arms_;  // memory of predictions, to be reused
   AlignedDoubles residuals_;

@@ -37,7 +37,7 @@ void Hierarchy::save(StateWriter& writer) const {
   book_->save(writer);
   for (const Learner& learner : learners_) {
     // A learner that has to be rebuilt anyway is saved without its matrices.
-    const bool is_fresh = learner.epoch == epoch_;
+    const bool is_fresh = learner.epoch == epoch_ && !learner.only_predicted;
     writer.write(static_cast<std::uint8_t>(is_fresh));
     if (is_fresh) {
       learner.own.save(writer);
@@ -50,6 +50,7 @@ void Hierarchy::load(StateReader& reader) {
   fit_.reset();
   next_.reset();
   recent_.clear();
+  faded_.clear();
   load_shared(reader, now_);
   book_ = std::make_shared<HistoryBook>(now_.map.user_features());
   book_->load(reader, now_.map);
@@ -90,7 +91,7 @@ void Hierarchy::save_fit(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(next_->learners.size()));
   for (const auto& [index, learner] : next_->learners) {
     writer.write(index);
-    learner.history.save(writer);
+    learner.history->save(writer);
     learner.own.save(writer);
   }
 }
@@ -133,8 +134,8 @@ void Hierarchy::load_fit(StateReader& reader) {
     }
     NextLearner& learner = next_->learners[index];
     const FeatureMap& map = next_->shared.map;
-    learner.history.load(reader, map);
-    learner.own.load(reader, map, learner.history, book_->user(index));
+    learner.history->load(reader, map);
+    learner.own.load(reader, map, *learner.history, book_->user(index));
   }
   if (next_->learned > recent_.size() || next_->learners.size() != learners) {
     reader.fail("the state after a fit does not fit the learners");

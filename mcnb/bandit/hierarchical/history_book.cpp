@@ -9,6 +9,10 @@
 namespace mcnb {
 namespace {
 
+// Of a history and what shares it, without what it holds.
+constexpr std::size_t kHistoryBytes =
+    sizeof(RewardHistory) + sizeof(std::shared_ptr<RewardHistory>) + 2 * sizeof(void*);
+
 void follow(RewardHistory& history, double exponent) {
   if (exponent > 0.0) {
     history.fade(std::exp2(-exponent));
@@ -23,20 +27,20 @@ std::span<const float> HistoryBook::user(std::size_t learner) const {
 
 double HistoryBook::reward_count() const {
   double count = 0.0;
-  for (const RewardHistory& history : histories_) {
-    count += history.reward_count();
+  for (const std::shared_ptr<RewardHistory>& history : histories_) {
+    count += history->reward_count();
   }
   return count;
 }
 
 std::size_t HistoryBook::memory_bytes() const {
   std::size_t bytes = sizeof *this + users_.capacity() * sizeof(float) +
-                      histories_.size() * (sizeof(RewardHistory) + sizeof(double));
-  for (const RewardHistory& history : histories_) {
-    bytes += history.memory_bytes();
+                      histories_.size() * (kHistoryBytes + sizeof(double));
+  for (const std::shared_ptr<RewardHistory>& history : histories_) {
+    bytes += history->memory_bytes();
   }
   for (const auto& [learner, history] : copies_) {
-    bytes += sizeof history + history.memory_bytes();
+    bytes += kHistoryBytes + history->memory_bytes();
   }
   return bytes;
 }
@@ -44,21 +48,24 @@ std::size_t HistoryBook::memory_bytes() const {
 std::size_t HistoryBook::add_learner(std::span<const float> user) {
   check(user.size() == user_features_count_, "users have the features that the book expects");
   const std::lock_guard lock(mutex_);
-  histories_.emplace_back();
+  histories_.push_back(std::make_shared<RewardHistory>());
   exponents_.push_back(exponent_);
   users_.insert(users_.end(), user.begin(), user.end());
   return histories_.size() - 1;
 }
 
 RewardHistory& HistoryBook::changeable(std::size_t learner) {
-  RewardHistory& history = histories_[learner];
+  std::shared_ptr<RewardHistory>& history = histories_[learner];
   if (fit_size_ && learner < *fit_size_) {
     const auto key = static_cast<std::uint32_t>(learner);
     if (copies_.try_emplace(key, history).second) {
       copied_exponents_.emplace(key, exponents_[learner]);
     }
   }
-  return history;
+  if (history.use_count() > 1) {
+    history = std::make_shared<RewardHistory>(*history);
+  }
+  return *history;
 }
 
 void HistoryBook::add_reward(std::size_t learner, std::optional<std::size_t> known,
@@ -74,13 +81,19 @@ void HistoryBook::fold(std::size_t learner, const FeatureMap& map, double memory
 
 void HistoryBook::clear(std::size_t learner) {
   const std::lock_guard lock(mutex_);
-  histories_[learner] = RewardHistory();
+  histories_[learner] = std::make_shared<RewardHistory>();
   copies_.erase(static_cast<std::uint32_t>(learner));
   exponents_[learner] = exponent_;
 }
 
+RewardHistory HistoryBook::up_to_date(std::size_t learner) const {
+  RewardHistory history = *histories_[learner];
+  follow(history, exponent_ - exponents_[learner]);
+  return history;
+}
+
 void HistoryBook::bring_up_to_date(std::size_t learner) {
-  if (exponents_[learner] == exponent_) {
+  if (is_up_to_date(learner)) {
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -96,28 +109,36 @@ void HistoryBook::begin_fit() {
   copied_exponents_.clear();
 }
 
-void HistoryBook::end_fit() {
+HistoryBook::Copies HistoryBook::end_fit() {
   const std::lock_guard lock(mutex_);
   fit_size_.reset();
-  copies_.clear();
   copied_exponents_.clear();
+  return std::exchange(copies_, {});
 }
 
-void HistoryBook::replace(std::size_t learner, RewardHistory history) {
+void HistoryBook::replace(std::size_t learner, std::shared_ptr<RewardHistory>& history) {
   const std::lock_guard lock(mutex_);
-  histories_[learner] = std::move(history);
+  histories_[learner].swap(history);
   exponents_[learner] = exponent_;
 }
 
 HistoryBook::Entry HistoryBook::at_fit(std::size_t learner) const {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const std::span<const float> numbers = user(learner);
   const auto copy = copies_.find(static_cast<std::uint32_t>(learner));
-  Entry entry{copy != copies_.end() ? copy->second : histories_[learner],
-              {numbers.begin(), numbers.end()}};
+  std::shared_ptr<const RewardHistory> history =
+      copy != copies_.end() ? copy->second : histories_[learner];
   const double exponent =
       copy != copies_.end() ? copied_exponents_.at(copy->first) : exponents_[learner];
-  follow(entry.history, (fit_size_ ? fit_exponent_ : exponent_) - exponent);
+  const double lag = (fit_size_ ? fit_exponent_ : exponent_) - exponent;
+  Entry entry{{}, {numbers.begin(), numbers.end()}};
+  // The history is read without the lock: the owner does not change it while it is shared.
+  lock.unlock();
+  entry.history = *history;
+  lock.lock();
+  history.reset();
+  lock.unlock();
+  follow(entry.history, lag);
   return entry;
 }
 
@@ -132,7 +153,7 @@ void HistoryBook::save(StateWriter& writer) const {
   writer.write(exponent_);
   for (std::size_t i = 0; i < histories_.size(); ++i) {
     writer.write(exponents_[i]);
-    histories_[i].save(writer);
+    histories_[i]->save(writer);
   }
   writer.write(static_cast<std::uint8_t>(fit_size_.has_value()));
   if (fit_size_) {
@@ -142,7 +163,7 @@ void HistoryBook::save(StateWriter& writer) const {
     for (const auto& [learner, history] : copies_) {
       writer.write(learner);
       writer.write(copied_exponents_.at(learner));
-      history.save(writer);
+      history->save(writer);
     }
   }
 }
@@ -166,7 +187,8 @@ void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
   exponents_.clear();
   for (std::uint64_t i = 0; i < count; ++i) {
     exponents_.push_back(read_exponent());
-    histories_.emplace_back().load(reader, map);
+    histories_.push_back(std::make_shared<RewardHistory>());
+    histories_.back()->load(reader, map);
   }
   fit_size_.reset();
   copies_.clear();
@@ -180,7 +202,8 @@ void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
   for (std::uint64_t i = 0; i < copies; ++i) {
     const auto learner = reader.read<std::uint32_t>();
     copied_exponents_[learner] = read_exponent();
-    copies_[learner].load(reader, map);
+    copies_[learner] = std::make_shared<RewardHistory>();
+    copies_[learner]->load(reader, map);
   }
   if (*fit_size_ > count || (!copies_.empty() && copies_.rbegin()->first >= *fit_size_)) {
     reader.fail("the copies for a fit do not fit the learners");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -17,7 +18,8 @@ namespace mcnb {
 //
 // One thread owns the book and changes it. While a fit is in progress, another thread may read the
 // histories as they were when the fit began (`at_fit`): the first change of a history after that
-// keeps a copy of it.
+// keeps what it was. A history that another thread is reading is not changed but replaced by a
+// changed copy, so that the owner never waits for a reader.
 class HistoryBook {
  public:
   // `user_features`: how many numbers each user has.
@@ -25,7 +27,7 @@ class HistoryBook {
 
   // For the owner.
   std::size_t size() const { return histories_.size(); }
-  const RewardHistory& history(std::size_t learner) const { return histories_[learner]; }
+  const RewardHistory& history(std::size_t learner) const { return *histories_[learner]; }
   std::span<const float> user(std::size_t learner) const;
   double reward_count() const;  // of all learners
   std::size_t memory_bytes() const;
@@ -41,15 +43,19 @@ class HistoryBook {
   // `bring_up_to_date` is called for it; until then it is as it was.
   void fade(double exponent) { exponent_ += exponent; }
   void bring_up_to_date(std::size_t learner);
+  bool is_up_to_date(std::size_t learner) const { return exponents_[learner] == exponent_; }
+  // What `bring_up_to_date` would make of a history.
+  RewardHistory up_to_date(std::size_t learner) const;
 
   // From now on `at_fit` answers as the histories are now.
   void begin_fit();
-  // Drops the copies.
-  void end_fit();
-  // The copies of the histories that have changed since the fit began, by learner.
-  const std::map<std::uint32_t, RewardHistory>& copies() const { return copies_; }
-  // Puts in place what the rewards since then, and the fading, have made of a history.
-  void replace(std::size_t learner, RewardHistory history);
+  // Histories that have changed since a fit began, as they were then, by learner.
+  using Copies = std::map<std::uint32_t, std::shared_ptr<RewardHistory>>;
+  // Returns the copies, which nobody needs any more. Freeing thousands takes its time.
+  Copies end_fit();
+  // Puts in place what the rewards since then, and the fading, have made of a history. `history`
+  // becomes what was there before.
+  void replace(std::size_t learner, std::shared_ptr<RewardHistory>& history);
 
   // A learner as it was when the fit began, with rewards faded until then.
   struct Entry {
@@ -69,14 +75,14 @@ class HistoryBook {
   RewardHistory& changeable(std::size_t learner);
 
   const std::size_t user_features_count_;
-  mutable std::mutex mutex_;             // for changes, and for readers other than the owner
-  std::deque<RewardHistory> histories_;  // by learner
-  std::deque<double> exponents_;         // by learner: the fading that its history has followed
-  std::vector<float> users_;             // features, by learner
+  mutable std::mutex mutex_;  // for changes, and for readers other than the owner
+  std::deque<std::shared_ptr<RewardHistory>> histories_;  // by learner
+  std::deque<double> exponents_;  // by learner: the fading that its history has followed
+  std::vector<float> users_;      // features, by learner
   double exponent_ = 0.0;
   std::optional<std::size_t> fit_size_;  // learners when the fit began
   double fit_exponent_ = 0.0;
-  std::map<std::uint32_t, RewardHistory> copies_;
+  Copies copies_;
   std::map<std::uint32_t, double> copied_exponents_;
 };
 

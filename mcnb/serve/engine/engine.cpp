@@ -1,5 +1,8 @@
 #include "mcnb/serve/engine/engine.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <utility>
 
@@ -13,6 +16,8 @@ constexpr auto kComputeWait = 10ms;
 constexpr auto kWriteWait = 1s;
 // The store wants its maintenance several times a second.
 constexpr auto kHousekeepingWait = 50ms;
+constexpr auto kFitWait = 1s;
+constexpr int kFitNiceness = 10;  // fits give way to everything that answers clients
 
 }  // namespace
 
@@ -31,6 +36,11 @@ Engine::Engine(std::unique_ptr<Storage> storage, const EngineOptions& options, C
     while (core_.write(kWriteWait)) {
     }
   });
+  fitter_ = std::thread([this] {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kFitNiceness);
+    while (core_.fit(kFitWait)) {
+    }
+  });
   computer_ = std::thread([this] {
     while (core_.compute(kComputeWait)) {
     }
@@ -41,7 +51,7 @@ Engine::~Engine() { stop(); }
 
 void Engine::stop() {
   core_.close();
-  for (std::thread* thread : {&computer_, &writer_, &housekeeping_}) {
+  for (std::thread* thread : {&computer_, &fitter_, &writer_, &housekeeping_}) {
     if (thread->joinable()) {
       thread->join();
     }

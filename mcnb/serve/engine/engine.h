@@ -47,6 +47,7 @@ class Engine {
   EngineCore core_;
   std::thread housekeeping_;
   std::thread writer_;
+  std::thread fitter_;
   std::thread computer_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -18,6 +19,16 @@ constexpr std::size_t kTasksAtOnce = 512;
 constexpr std::size_t kExpiriesAtOnce = 256;
 constexpr double kPublishSeconds = 0.5;
 constexpr double kRepairSeconds = 0.2;  // between two attempts
+
+// For which this thread has run.
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Requires that no other thread writes the value.
+void raise_to(std::atomic<double>& value, double least) { value = std::max(value.load(), least); }
 
 }  // namespace
 
@@ -86,6 +97,7 @@ bool EngineCore::submit(Task task) {
 bool EngineCore::step() {
   const bool computing = compute(Wait(0));
   const bool writing = write(Wait(0));
+  fit(Wait(0));
   return housekeep(Wait(0)) || writing || computing;
 }
 
@@ -155,6 +167,8 @@ void EngineCore::repair() {
 
 void EngineCore::compute_batch(std::vector<Task> tasks) {
   ComputedBatch computed{{}, std::move(tasks), {}};
+  const auto begin = std::chrono::steady_clock::now();
+  const double processor_begin = processor_seconds();
   try {
     const std::int64_t time = clock_.now();
     run_tasks(computed.tasks, time);
@@ -167,6 +181,9 @@ void EngineCore::compute_batch(std::vector<Task> tasks) {
     discard(computed.tasks, error.what());
   }
   computed.batch = host_.take_batch();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  raise_to(metrics_.longest_batch_seconds, seconds.count());
+  raise_to(metrics_.longest_batch_processor_seconds, processor_seconds() - processor_begin);
   if (!computed.empty()) {
     writer_.hand_over(std::move(computed));
   }
@@ -190,6 +207,7 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
     run_task(task, time);
   }
   host_.learn();
+  tend_fits(time);
   const bool models_changed = std::ranges::any_of(tasks, [](const Task& task) {
     return std::holds_alternative<std::shared_ptr<ControlTask>>(task);
   });
@@ -257,6 +275,21 @@ void EngineCore::run_one(ControlTask& task, std::int64_t time) {
   task.work(host_, *storage_, time);
 }
 
+// Takes in the result of the fit that has ended, and starts the next one that is due.
+void EngineCore::tend_fits(std::int64_t time) {
+  if (const std::optional<FitRunner::Finished> finished = fits_.take_finished()) {
+    if (host_.finish_fit(*finished->fit, finished->result, finished->seconds, time)) {
+      metrics_.fits.fetch_add(1);
+      metrics_.last_fit_seconds = finished->seconds;
+    }
+  }
+  if (fits_.idle()) {
+    if (std::shared_ptr<BackgroundFit> next = host_.next_fit(time)) {
+      fits_.start(std::move(next));
+    }
+  }
+}
+
 std::vector<SnapshotJob> EngineCore::due_snapshots(std::int64_t time) {
   std::vector<SnapshotJob> snapshots = host_.forgetting_snapshots();
   std::ranges::move(host_.due_snapshots(options_.restart_seconds), std::back_inserter(snapshots));
@@ -291,7 +324,7 @@ std::optional<ModelOptions> EngineCore::options_of(const std::string& model) con
 }
 
 // Hands over snapshots of all models, so that the next start has nothing to replay. Without them it
-// replays the log.
+// replays the log. A fit in progress is part of the state: the next start runs it again.
 void EngineCore::finish() {
   finished_ = true;
   try {
@@ -304,6 +337,8 @@ void EngineCore::finish() {
   } catch (const std::exception& error) {
     log_error("no snapshots were written at the end", {{"detail", error.what()}});
   }
+  host_.close();
+  fits_.close();
   writer_.close();
 }
 

@@ -15,6 +15,7 @@
 #include "mcnb/serve/engine/bounded_queue.h"
 #include "mcnb/serve/engine/clock.h"
 #include "mcnb/serve/engine/engine_options.h"
+#include "mcnb/serve/engine/fit_runner.h"
 #include "mcnb/serve/engine/housekeeping.h"
 #include "mcnb/serve/engine/metrics.h"
 #include "mcnb/serve/engine/model_host.h"
@@ -23,13 +24,13 @@
 
 namespace mcnb {
 
-// The engine without threads: three stages that are joined by bounded queues. `compute` takes the
-// tasks that wait and runs them on the models, `write` commits what they did and answers them,
-// `housekeep` writes snapshots and erases. `Engine` calls each stage on a thread of its own, so
-// that the next batch is computed while one is committed; a simulation calls all three on one
-// thread
-// (`step`). The order in which the stages are called may change how tasks are grouped, but no
-// promise: an answer goes out only after the commit.
+// The engine without threads: three stages that are joined by bounded queues, and a fourth beside
+// them. `compute` takes the tasks that wait and runs them on the models, `write` commits what they
+// did and answers them, `housekeep` writes snapshots and erases, `fit` runs the fits of policies.
+// `Engine` calls each stage on a thread of its own, so that the next batch is computed while one is
+// committed; a simulation calls all of them on one thread (`step`). The order in which the stages
+// are called may change how tasks are grouped, but no promise: an answer goes out only after the
+// commit.
 //
 // If a commit fails, everything that was computed after it is dropped and its tasks fail. Tasks
 // fail until the models have been made anew from the storage. If an event cannot be applied, what
@@ -59,6 +60,7 @@ class EngineCore {
   bool compute(Wait wait);
   bool write(Wait wait) { return writer_.write(wait); }
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
+  bool fit(Wait wait) { return fits_.run(wait); }
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
   bool step();
 
@@ -82,6 +84,7 @@ class EngineCore {
   void run_one(RewardTask& task, std::int64_t time);
   void run_one(ActivationTask& task, std::int64_t time);
   void run_one(ControlTask& task, std::int64_t time);
+  void tend_fits(std::int64_t time);
   std::vector<SnapshotJob> due_snapshots(std::int64_t time);
   void discard(const std::vector<Task>& tasks, const char* why);
   void publish();
@@ -96,6 +99,7 @@ class EngineCore {
   BoundedQueue<Task> tasks_;
   Housekeeping housekeeping_;
   BatchWriter writer_;
+  FitRunner fits_;
   std::atomic<bool> ready_{false};
 
   // Used only by the computing thread.

@@ -127,10 +127,7 @@ std::map<std::string, std::uint64_t> ModelHost::digests() {
 
 // Makes a model as its snapshots say, without the rows after them.
 void ModelHost::host(const StoredModel& stored, bool from_base, Recovery& recovery) {
-  ModelOptions options;
-  for (const auto& [name, text] : stored.options) {
-    set_option(options, name, text);
-  }
+  const ModelOptions options = stored_model_options(stored.options);
   Hosted& hosted = models_[stored.name];
   hosted.id = stored.id;
   hosted.name = stored.name;

@@ -106,6 +106,14 @@ class ModelHost {
   // Learns what was put off.
   void learn();
 
+  // Fits of the policies, one after the other over all models. Returns a fit to run now, if one is
+  // in progress or due; `finish_fit` takes its result.
+  std::shared_ptr<BackgroundFit> next_fit(std::int64_t time);
+  // Gives the result to the model that waits for it. Returns false if there is none: it was
+  // removed, made anew, or has forgotten a user. `seconds`: that the fit took.
+  bool finish_fit(const BackgroundFit& fit, const std::string& result, double seconds,
+                  std::int64_t time);
+
   // If a restart would replay for longer than `seconds`: snapshots of the models that would take
   // the longest, until the rest takes half of that time.
   std::vector<SnapshotJob> due_snapshots(double seconds);
@@ -119,6 +127,9 @@ class ModelHost {
   // For every model: the position up to which no restart needs its rows, even if its latest
   // snapshot is damaged; 0: it needs all of them.
   LogPositions erasable() const;
+
+  // Drops all models, which ends their fits.
+  void close() { models_.clear(); }
 
   Batch take_batch() { return std::exchange(batch_, {}); }
   // True once an event could not be applied: a model may know half of it. The batch must not be
@@ -145,6 +156,7 @@ class ModelHost {
   // Throw RequestRefused if there is no such model.
   Hosted& find(const std::string& name);
   const Hosted& find(const std::string& name) const;
+  Hosted* owner_of(const BackgroundFit& fit);
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   void replay(Hosted& hosted, Recovery& recovery);
@@ -162,6 +174,7 @@ class ModelHost {
   std::map<std::string, Hosted> models_;
   std::uint64_t store_id_ = 0;
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning
+  std::string last_fitted_;     // the model whose fit was started last
   Batch batch_;
   bool broken_ = false;
 };

@@ -42,6 +42,8 @@ constexpr ServiceMetric kServiceMetrics[] = {
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.snapshots); }},
     {{"mcnb_snapshot_failures_total", "counter", "Snapshots that failed."},
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.snapshot_failures); }},
+    {{"mcnb_fits_total", "counter", "Fits of all rewards that ran beside the requests."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.fits); }},
     {{"mcnb_log_bytes", "gauge", "Bytes of the database in use."},
      [](const Requests&, const Metrics&, const Engine& e) {
        return static_cast<std::int64_t>(e.log_bytes());
@@ -92,6 +94,11 @@ void write_head(std::string& out, const Head& head) {
                  head.kind);
 }
 
+void write_number(std::string& out, const Head& head, double value) {
+  write_head(out, head);
+  fmt::format_to(std::back_inserter(out), "{} {}\n", head.name, value);
+}
+
 // `labels` such as `route="rank"`, or none.
 void write_histogram(std::string& out, const char* name, const std::string& labels,
                      const Histogram& histogram) {
@@ -132,6 +139,12 @@ void write_engine(std::string& out, const Metrics& metrics) {
     fmt::format_to(std::back_inserter(out), "mcnb_rewards_total{{outcome=\"{}\"}} {}\n",
                    name_of(static_cast<RewardOutcome>(i)), metrics.rewards[i].load());
   }
+  write_number(out, {"mcnb_last_fit_seconds", "gauge", "Time of the fit that ended last."},
+               metrics.last_fit_seconds);
+  write_number(out,
+               {"mcnb_longest_batch_seconds", "gauge",
+                "Longest time that requests computed together took, without the disk."},
+               metrics.longest_batch_seconds);
   write_head(out, {"mcnb_commit_rows", "histogram", "Events in one transaction."});
   write_histogram(out, "mcnb_commit_rows", "", metrics.commit_rows);
   write_head(out, {"mcnb_commit_seconds", "histogram", "Time of one transaction."});

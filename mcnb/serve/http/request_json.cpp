@@ -222,6 +222,9 @@ ModelRequest read_model(string_view body) {
       refuse_request(ErrorCode::kBadOption, error.what(), name);
     }
   }
+  if (!values.contains("policy")) {
+    set_default_policy(request.options);
+  }
   try {
     check_model_options(request.options);
   } catch (const Error& error) {

@@ -10,6 +10,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kLongestPartName = 64;
+constexpr std::size_t kLargestFitResult = std::size_t{1} << 30;  // bytes
 
 // Bits of the flags of a decision.
 constexpr std::uint8_t kDeferred = 1;
@@ -202,6 +203,12 @@ SettingsChange get_settings_change(ByteReader& in) {
   return event;
 }
 
+void put(ByteWriter&, const FitBegin&) {}
+
+void put(ByteWriter& out, const FitResult& event) { out.write_string(event.result); }
+
+FitResult get_fit_result(ByteReader& in) { return {.result = in.read_string(kLargestFitResult)}; }
+
 }  // namespace
 
 EventKind kind_of(const Event& event) { return static_cast<EventKind>(event.index() + 1); }
@@ -237,6 +244,12 @@ Event decode_event(EventKind kind, std::string_view bytes, std::size_t dimension
       break;
     case EventKind::kSettingsChange:
       event = get_settings_change(in);
+      break;
+    case EventKind::kFitBegin:
+      event = FitBegin{};
+      break;
+    case EventKind::kFitResult:
+      event = get_fit_result(in);
       break;
     default:
       in.fail("an unknown kind of event");

@@ -13,8 +13,8 @@
 namespace mcnb {
 
 // What happens to a model. Replaying these events in order, from the start or from a snapshot,
-// gives the model's state, bit for bit. Clocks and the scores of decisions enter the state only
-// through them.
+// gives the model's state, bit for bit. Clocks, the scores of decisions and the results of fits
+// enter the state only through them.
 
 // A new user.
 struct Arrival {
@@ -75,8 +75,16 @@ struct SettingsChange {
   OptionValues settings;
 };
 
-using Event =
-    std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting, SettingsChange>;
+// The policy begins a fit of all rewards so far (BackgroundFit in policy.h).
+struct FitBegin {};
+
+// The fit that began last has ended.
+struct FitResult {
+  std::string result;  // BackgroundFit::result; empty if the fit failed
+};
+
+using Event = std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting,
+                           SettingsChange, FitBegin, FitResult>;
 
 // The numbers are stored in the log: append new ones, never renumber.
 enum class EventKind : std::uint8_t {
@@ -87,6 +95,8 @@ enum class EventKind : std::uint8_t {
   kExpiry = 5,
   kForgetting = 6,
   kSettingsChange = 7,
+  kFitBegin = 8,
+  kFitResult = 9,
 };
 EventKind kind_of(const Event& event);
 

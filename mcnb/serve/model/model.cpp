@@ -7,11 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
 #include "mcnb/base/option_codec.h"
-#include "mcnb/serve/model/exploration.h"
 
 namespace mcnb {
 namespace {
@@ -25,6 +23,10 @@ std::uint64_t key_of(std::string_view text, std::uint64_t seed) {
 
 std::uint64_t reward_key(const std::string& reward_id) {
   return reward_id.empty() ? 0 : key_of(reward_id, 0);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ Model::Model(const ModelOptions& options, ThreadPool& threads)
   policy_ = make_policy(options.policy, {.inputs = static_cast<std::uint32_t>(options.dimension),
                                          .users = users_.first_learners(),
                                          .seed = options.seed,
-                                         .threads = &threads});
+                                         .threads = &threads,
+                                         .fits_beside = options.fits_beside});
   learners_.resize(policy_->user_count());
 }
 
@@ -108,103 +111,6 @@ UserReport Model::user_report(std::string_view user_id) const {
           .learner = *learner,
           .decisions = learners_[*learner].decisions,
           .lessons = learners_[*learner].lessons};
-}
-
-Round Model::round_of(const RankRequest& request) const {
-  const std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
-  check(learner.has_value(), "a served user has arrived");
-  const auto dimension = static_cast<std::size_t>(options_.dimension);
-  check(request.features.size() == request.actions.size() * dimension,
-        "the features fit the model");
-  Round round{.id = RoundId{event_key(request.event_id)}, .arms = {}};
-  for (std::size_t i = 0; i < request.actions.size(); ++i) {
-    if (request.eligible[i]) {
-      round.arms.push_back(
-          {.index = ArmIndex{static_cast<std::uint32_t>(round.arms.size())},
-           .user = UserId{*learner},
-           .features = {std::span(request.features).subspan(i * dimension, dimension)}});
-    }
-  }
-  return round;
-}
-
-std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests,
-                                    std::int64_t time) {
-  learn_now();
-  std::vector<std::vector<Score>> scores(requests.size());
-  if (options_.mode != ModelMode::kLogging) {
-    std::vector<Round> rounds;
-    for (const RankRequest* request : requests) {
-      rounds.push_back(round_of(*request));
-    }
-    scores = policy_->scores_of(rounds);
-  }
-  std::vector<Decision> decisions;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    decisions.push_back(decide_one(*requests[i], scores[i], time));
-  }
-  return decisions;
-}
-
-// `scores` holds the scores of the eligible actions; it is empty if the model only logs.
-Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
-                           std::int64_t time) const {
-  Decision decision;
-  decision.event_id = request.event_id;
-  decision.user_id = request.user_id;
-  decision.time = std::max(time, last_time_);
-  decision.model_version = version();
-  decision.mode = options_.mode;
-  decision.deferred = request.deferred;
-  decision.features = request.features;
-  std::vector<std::uint32_t> eligible;
-  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
-    decision.actions.push_back({.id = request.actions[i], .eligible = request.eligible[i]});
-    if (request.eligible[i]) {
-      eligible.push_back(i);
-    }
-  }
-  if (!scores.empty()) {
-    for (const ScorePart& part : scores.front().parts()) {
-      decision.part_names.emplace_back(part.name);
-    }
-  }
-  for (std::size_t k = 0; k < scores.size(); ++k) {
-    LoggedAction& action = decision.actions[eligible[k]];
-    action.value = static_cast<float>(scores[k].value);
-    action.estimate = static_cast<float>(scores[k].estimate);
-    std::ranges::transform(scores[k].parts(), action.parts.begin(),
-                           [](const ScorePart& part) { return static_cast<float>(part.value); });
-    action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
-  }
-  decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
-  std::vector<double> probabilities(request.actions.size());
-  if (options_.mode == ModelMode::kOnline) {
-    probabilities = epsilon_floor(request.eligible, decision.preferred, options_.epsilon);
-    const Rng rng(options_.seed, Stream::kServedAction, event_key(request.event_id));
-    decision.chosen = static_cast<std::uint32_t>(draw_action(probabilities, rng));
-    std::ranges::stable_sort(eligible, [&](std::uint32_t a, std::uint32_t b) {
-      return decision.actions[a].value > decision.actions[b].value;
-    });
-  } else {
-    decision.chosen = eligible.front();
-    probabilities[decision.chosen] = 1.0;
-  }
-  decision.arm = static_cast<std::uint32_t>(
-      std::count(request.eligible.begin(), request.eligible.begin() + decision.chosen, true));
-  for (std::size_t i = 0; i < probabilities.size(); ++i) {
-    decision.actions[i].probability = static_cast<float>(probabilities[i]);
-  }
-  // The answer, then the other eligible actions from the best down, then the excluded ones.
-  decision.ranking.push_back(decision.chosen);
-  std::ranges::copy_if(eligible, std::back_inserter(decision.ranking),
-                       [&](std::uint32_t i) { return i != decision.chosen; });
-  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
-    if (!request.eligible[i]) {
-      decision.ranking.push_back(i);
-    }
-  }
-  return decision;
 }
 
 void Model::apply(const Event& event, std::uint64_t position) {
@@ -417,8 +323,7 @@ void Model::learn_now() {
       last_refusal_ = refused.back().why.what();
     }
     lessons_.clear();
-    learning_seconds_ +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    learning_seconds_ += seconds_since(begin);
   }
 }
 
@@ -442,6 +347,24 @@ void Model::on(const SettingsChange& event) {
   for (const auto& [name, text] : event.settings) {
     change_setting(options_, name, text);
   }
+}
+
+void Model::on(const FitBegin&) {
+  learn_now();
+  require(policy_->fit_is_due(), "a fit begins that is not due");
+  policy_->begin_fit();
+}
+
+void Model::on(const FitResult& event) {
+  learn_now();
+  require(policy_->fit_in_progress(), "the result of a fit that was not begun");
+  const auto begin = std::chrono::steady_clock::now();
+  policy_->finish_fit(event.result);
+  learning_seconds_ += seconds_since(begin);
+}
+
+std::shared_ptr<BackgroundFit> Model::fit_in_progress() {
+  return policy_->fit_in_progress() ? policy_->begin_fit() : nullptr;
 }
 
 void Model::save(StateWriter& writer) {

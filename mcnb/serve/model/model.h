@@ -120,9 +120,15 @@ class Model {
   // an event that cannot follow those before it.
   void apply(const Event& event, std::uint64_t position);
 
+  // Fits beside the requests: when one is due, the owner applies a FitBegin, runs the fit in
+  // progress, and applies its FitResult. A Forgetting can end a fit without a result.
+  bool fit_is_due() const { return policy_->fit_is_due(); }
+  // nullptr if there is none. The same object until the fit ends, but another one after `load`.
+  std::shared_ptr<BackgroundFit> fit_in_progress();
+
   // Learns the lessons that `apply` has put off.
   void learn_now();
-  // Returns the seconds that learning took since the last call.
+  // Returns the seconds that learning took since the last call, results of fits included.
   double take_learning_seconds();
 
   // Why the policy most recently refused a reward; empty if it never did since the start of the
@@ -158,6 +164,8 @@ class Model {
   void on(const Expiry& event);
   void on(const Forgetting& event);
   void on(const SettingsChange& event);
+  void on(const FitBegin& event);
+  void on(const FitResult& event);
   void on(const Reward& event);
   void end(WaitingEvent event);
   void add_lesson(WaitingEvent event, float reward);

@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::string_view kPolicyPrefix = "options.";
 constexpr double kBillion = 1e9;
+constexpr std::uint64_t kMostForDefault = 64;  // numbers of an action that `hierarchical` takes
+// Stored with the options of models whose fits run beside the requests.
+constexpr const char* kFits = "fits";
+constexpr const char* kFitsBeside = "beside";
 // Limits of a policy's histories, in events.
 constexpr const char* kUserHistoryLimit = "1000";
 constexpr const char* kSharedHistoryLimit = "10000";
@@ -74,6 +78,9 @@ OptionValues option_values(const ModelOptions& options) {
   all.merge(settings_table().values(options));
   all["policy"] = options.policy.name;
   all["userPath"] = options.user_path;
+  if (options.fits_beside) {
+    all[kFits] = kFitsBeside;
+  }
   PolicySpec policy = options.policy;
   pin_options(policy);
   for (const auto& [name, text] : policy.options) {
@@ -115,6 +122,27 @@ void set_option(ModelOptions& options, const std::string& name, const std::strin
     }
     refuse_option(name, "one of " + known, name);
   }
+}
+
+void set_default_policy(ModelOptions& options) {
+  const bool is_mcnb = !options.policy.options.empty() || options.dimension > kMostForDefault;
+  options.policy.name = options.policy.label = is_mcnb ? "mcnb" : "hierarchical";
+}
+
+ModelOptions stored_model_options(const OptionValues& values) {
+  ModelOptions options;
+  options.fits_beside = false;
+  for (const auto& [name, text] : values) {
+    if (name == kFits) {
+      if (text != kFitsBeside) {
+        refuse_option(name, kFitsBeside, text);
+      }
+      options.fits_beside = true;
+    } else {
+      set_option(options, name, text);
+    }
+  }
+  return options;
 }
 
 void change_setting(ModelOptions& options, const std::string& name, const std::string& text) {

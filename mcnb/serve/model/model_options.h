@@ -20,7 +20,7 @@ enum class ModelMode {
 // The options of a model. Settings can be changed later; the rest is fixed when the model is made.
 struct ModelOptions {
   // Fixed.
-  PolicySpec policy{.name = "mcnb", .options = {}, .label = "mcnb"};
+  PolicySpec policy{.name = "hierarchical", .options = {}, .label = "hierarchical"};
   std::uint64_t dimension = 64;  // d: features of an action
   std::uint64_t seed = 1;
   bool interactions = true;  // pairs of context and action features are features too
@@ -29,6 +29,9 @@ struct ModelOptions {
   std::uint64_t most_pending = 1'000'000;
   std::uint64_t remembered = 1'000'000;  // ended events that late rewards and lookups still find
   std::string user_path;  // path of the user's id in contextFeatures, such as "user.id"
+  // Whether policies fit all their rewards beside the requests (FitBegin). Not for callers to
+  // choose: true for new models, false for those that an earlier version made.
+  bool fits_beside = true;
 
   // Settings.
   ModelMode mode = ModelMode::kOnline;
@@ -54,6 +57,12 @@ OptionValues option_values(const ModelOptions& options);
 void complete_option_values(OptionValues& values);
 // Sets an option from text. Throws Error (kUsage) naming the option.
 void set_option(ModelOptions& options, const std::string& name, const std::string& text);
+// Sets the policy of a model that names none: `hierarchical`; or `mcnb` if it names options of a
+// policy, which earlier versions took for those of mcnb, or if `hierarchical` cannot take as many
+// numbers.
+void set_default_policy(ModelOptions& options);
+// The options of a stored model, from its option_values. Throws Error (kUsage).
+ModelOptions stored_model_options(const OptionValues& values);
 // Throws Error (kUsage) for an option that is fixed or unknown.
 void change_setting(ModelOptions& options, const std::string& name, const std::string& text);
 // Throws Error (kUsage) unless a model can be made with the options.

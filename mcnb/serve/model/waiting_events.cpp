@@ -13,21 +13,13 @@ constexpr std::size_t kNodeBytes = 32;  // a map adds to each value
 
 }  // namespace
 
-WaitingEvent* WaitingEvents::find(std::uint64_t key) {
-  const auto found = waiting_.find(key);
-  return found == waiting_.end() ? nullptr : &found->second;
-}
+WaitingEvent* WaitingEvents::find(std::uint64_t key) { return waiting_.find(key); }
 
-const EndedEvent* WaitingEvents::find_ended(std::uint64_t key) const {
-  const auto found = ended_.find(key);
-  return found == ended_.end() ? nullptr : &found->second;
-}
+const EndedEvent* WaitingEvents::find_ended(std::uint64_t key) const { return ended_.find(key); }
 
 const WaitingEvent* WaitingEvents::waiting_at(const Turn& turn) const {
-  const auto found = waiting_.find(turn.key);
-  return found == waiting_.end() || found->second.log_position != turn.log_position
-             ? nullptr
-             : &found->second;
+  const WaitingEvent* const found = waiting_.find(turn.key);
+  return found == nullptr || found->log_position != turn.log_position ? nullptr : found;
 }
 
 void WaitingEvents::skip_ended() {
@@ -60,7 +52,7 @@ std::size_t WaitingEvents::count_until(std::int64_t time, std::size_t limit) {
 void WaitingEvents::add(WaitingEvent event) {
   const Turn turn{event.key, event.log_position};
   float_count_ += event.features.size();
-  check(!ended_.contains(turn.key) && waiting_.emplace(turn.key, std::move(event)).second,
+  check(!ended_.contains(turn.key) && waiting_.emplace(turn.key, std::move(event)),
         "an event is decided once");
   order_.push_back(turn);
   // Drops the keys of ended events once they are more than half.
@@ -79,10 +71,10 @@ void WaitingEvents::remember(std::uint64_t key, EndedEvent ended) {
 }
 
 WaitingEvent WaitingEvents::end(std::uint64_t key, std::uint64_t reward_id) {
-  const auto found = waiting_.find(key);
-  check(found != waiting_.end(), "an event that ends was waiting");
-  WaitingEvent event = std::move(found->second);
-  waiting_.erase(found);
+  WaitingEvent* const found = waiting_.find(key);
+  check(found != nullptr, "an event that ends was waiting");
+  WaitingEvent event = std::move(*found);
+  waiting_.erase(key);
   float_count_ -= event.features.size();
   EndedEvent ended{event.log_position, event.user, reward_id, std::move(event.reward_ids)};
   std::erase_if(ended.other_ids, [&](std::uint64_t id) { return id == 0 || id == reward_id; });
@@ -100,20 +92,20 @@ WaitingEvent WaitingEvents::end_oldest() {
 }
 
 void WaitingEvents::note_late(std::uint64_t key, std::uint64_t reward_id) {
-  const auto found = ended_.find(key);
-  if (found != ended_.end() && reward_id != 0 && found->second.other_ids.size() < kMostRewards) {
-    found->second.other_ids.push_back(reward_id);
+  EndedEvent* const found = ended_.find(key);
+  if (found != nullptr && reward_id != 0 && found->other_ids.size() < kMostRewards) {
+    found->other_ids.push_back(reward_id);
   }
 }
 
 void WaitingEvents::forget(std::uint64_t user) {
-  std::erase_if(waiting_, [&](const auto& entry) {
-    const bool gone = entry.second.user == user;
-    float_count_ -= gone ? entry.second.features.size() : 0;
+  waiting_.erase_if([&](const WaitingEvent& event) {
+    const bool gone = event.user == user;
+    float_count_ -= gone ? event.features.size() : 0;
     return gone;
   });
   std::erase_if(order_, [&](const Turn& turn) { return waiting_at(turn) == nullptr; });
-  std::erase_if(ended_, [&](const auto& entry) { return entry.second.user == user; });
+  ended_.erase_if([&](const EndedEvent& event) { return event.user == user; });
   std::erase_if(ended_order_, [&](std::uint64_t key) { return !ended_.contains(key); });
 }
 
@@ -145,7 +137,7 @@ void WaitingEvents::save(StateWriter& writer) const {
   }
   writer.write(static_cast<std::uint64_t>(ended_order_.size()));
   for (const std::uint64_t key : ended_order_) {
-    const EndedEvent& ended = ended_.at(key);
+    const EndedEvent& ended = *ended_.find(key);
     writer.write(key);
     writer.write(ended.log_position);
     writer.write(ended.user);

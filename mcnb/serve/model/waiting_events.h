@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "mcnb/base/state_file.h"
 #include "mcnb/serve/model/model_options.h"
+#include "mcnb/serve/model/parted_map.h"
 
 namespace mcnb {
 
@@ -80,9 +80,9 @@ class WaitingEvents {
   void remember(std::uint64_t key, EndedEvent ended);
 
   std::size_t remembered_;
-  std::unordered_map<std::uint64_t, WaitingEvent> waiting_;
+  PartedMap<WaitingEvent> waiting_;
   std::deque<Turn> order_;  // all waiting decisions, among some that have ended
-  std::unordered_map<std::uint64_t, EndedEvent> ended_;
+  PartedMap<EndedEvent> ended_;
   std::deque<std::uint64_t> ended_order_;
   std::size_t float_count_ = 0;  // in the features of waiting events
 };

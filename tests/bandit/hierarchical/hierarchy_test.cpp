@@ -417,19 +417,78 @@ TEST(Hierarchy, ASavedFitContinuesBitForBit) {
   }
 }
 
-TEST(Hierarchy, ForgettingEndsAFit) {
+// A service replays its log without the predictions between the rewards.
+TEST(Hierarchy, PredictionsLeaveNoTraceInTheSavedState) {
+  ThreadPool threads(1);
+  for (const World& world : worlds()) {
+    SCOPED_TRACE(world.name);
+    Hierarchy quiet = make(world, threads);
+    Hierarchy asked = make(world, threads);
+    const std::vector<Reward> rewards = draw_rewards(world);
+    const auto ask = [&] {
+      std::vector<Hierarchy::Prediction> said;
+      const std::span<const float> arm(rewards.front().arm);
+      for (std::size_t learner = 0; learner < kUsers; ++learner) {
+        asked.predict(learner, user_numbers(learner), {&arm, 1}, said);
+      }
+      EXPECT_EQ(saved(asked), saved(quiet));
+    };
+    const std::size_t half = rewards.size() / 2;
+    for (Hierarchy* each : {&quiet, &asked}) {
+      learn_all(*each, rewards, 0, half);
+      each->fit({.fading = 0.5});
+    }
+    ask();
+    for (Hierarchy* each : {&quiet, &asked}) {
+      each->fit({.fading = 0.25});  // nothing was learned since the last one
+    }
+    ask();
+    for (std::size_t i = half; i < rewards.size(); ++i) {
+      learn_all(quiet, rewards, i, i + 1);
+      learn_all(asked, rewards, i, i + 1);
+      ask();
+    }
+  }
+}
+
+TEST(Hierarchy, AnEmptyResultEndsAFitWithoutEffect) {
+  ThreadPool threads(1);
+  Hierarchy without = make(worlds().front(), threads);
+  Hierarchy with = make(worlds().front(), threads);
+  const std::vector<Reward> rewards = draw_rewards(worlds().front());
+  learn_all(without, rewards);
+  learn_all(with, rewards, 0, 10);
+  with.begin_fit({});
+  learn_all(with, rewards, 10, 15);
+  with.finish_fit("");
+  EXPECT_EQ(with.fit_in_progress(), nullptr);
+  learn_all(with, rewards, 15);
+  EXPECT_EQ(saved(with), saved(without));
+}
+
+void expect_that_forgetting_ends_a_fit(bool catching_up) {
   ThreadPool threads(1);
   for (const World& world : worlds()) {
     SCOPED_TRACE(world.name);
     Hierarchy hierarchy = make(world, threads);
+    const HierarchyScales before = hierarchy.scales();
     std::vector<Reward> rewards = draw_rewards(world);
     learn_all(hierarchy, rewards, 0, 12);
     const std::shared_ptr<HierarchyFit> fit = hierarchy.begin_fit({});
     learn_all(hierarchy, rewards, 12, 16);
+    if (catching_up) {
+      fit->run();
+      hierarchy.finish_fit(fit->result());
+      EXPECT_TRUE(hierarchy.is_catching_up());
+    }
     hierarchy.forget(0);
     EXPECT_EQ(hierarchy.fit_in_progress(), nullptr);
-    fit->run();
-    EXPECT_EQ(fit->result(), "");
+    EXPECT_FALSE(hierarchy.is_catching_up());
+    EXPECT_EQ(hierarchy.scales(), before);
+    if (!catching_up) {
+      fit->run();
+      EXPECT_EQ(fit->result(), "");
+    }
     learn_all(hierarchy, rewards, 16);
     for (std::size_t i = 0; i < 16; ++i) {
       rewards[i].weight = rewards[i].learner == 0 ? 0.0 : 1.0;
@@ -437,6 +496,12 @@ TEST(Hierarchy, ForgettingEndsAFit) {
     std::erase_if(rewards, [](const Reward& reward) { return reward.weight == 0.0; });
     expect_posterior_of(hierarchy, rewards, "after forgetting");
   }
+}
+
+TEST(Hierarchy, ForgettingEndsAFit) { expect_that_forgetting_ends_a_fit(false); }
+
+TEST(Hierarchy, ForgettingDropsAFitThatIsStillCatchingUp) {
+  expect_that_forgetting_ends_a_fit(true);
 }
 
 TEST(Hierarchy, AFitToASampleOfUsersStillInstallsAllRewards) {

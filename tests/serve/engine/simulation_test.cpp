@@ -22,6 +22,16 @@ ModelOptions waiting_model() {
   return options;
 }
 
+// It fits its rewards often.
+ModelOptions fitting_model() {
+  ModelOptions options = waiting_model();
+  options.policy = parse_policy("hierarchical:first_fit=3:fit_growth=1.01:half_life=80");
+  return options;
+}
+
+// Every fifth event is one of the model that fits.
+std::string model_of(std::uint64_t event) { return event % 5 == 4 ? "second" : "m"; }
+
 struct Plan {
   std::uint64_t seed = 0;
   std::size_t rounds = 0;
@@ -42,8 +52,8 @@ class Simulation {
  public:
   explicit Simulation(const Plan& plan)
       : plan_(plan), rng_(plan.seed, Stream::kTest), engine_(options_of(plan)) {
-    create("m");
-    create("second");
+    create("m", waiting_model());
+    create("second", fitting_model());
   }
 
   void run() {
@@ -53,7 +63,7 @@ class Simulation {
         disturb();
       }
       submit_something();
-      for (std::uint64_t stages = rng_.below(4); stages > 0; --stages) {
+      for (std::uint64_t stages = rng_.below(5); stages > 0; --stages) {
         run_stage();
       }
     }
@@ -72,21 +82,23 @@ class Simulation {
   SteppedEngine& engine() { return engine_; }
 
  private:
-  void create(const std::string& name) {
-    const auto task = engine_.run(control_task([name](ControlTask&, ModelHost& host, std::int64_t) {
-      host.create(name, waiting_model());
-    }));
+  void create(const std::string& name, const ModelOptions& options) {
+    const auto task = engine_.run(control_task(
+        [&](ControlTask&, ModelHost& host, std::int64_t) { host.create(name, options); }));
     ASSERT_FALSE(task->error.has_value()) << task->error->message;
   }
 
   void run_stage() {
     const EngineCore::Wait at_once(0);
-    switch (rng_.below(3)) {
+    switch (rng_.below(4)) {
       case 0:
         engine_.core().compute(at_once);
         break;
       case 1:
         engine_.core().write(at_once);
+        break;
+      case 2:
+        engine_.core().fit(at_once);
         break;
       default:
         engine_.core().housekeep(at_once);
@@ -145,8 +157,9 @@ class Simulation {
       submit(task, "activate");
     } else if (kind == 100) {
       const std::string user = "user-" + std::to_string(rng_.below(7));
-      submit(control_task([user](ControlTask& task, ModelHost& host, std::int64_t time) {
-               erase_afterwards(task, host.forget("m", user, time));
+      const std::string model = rng_.chance(0.5) ? "m" : "second";
+      submit(control_task([user, model](ControlTask& task, ModelHost& host, std::int64_t time) {
+               erase_afterwards(task, host.forget(model, user, time));
              }),
              "forget " + user);
     } else {
@@ -154,7 +167,7 @@ class Simulation {
                const std::uint32_t id = host.report("second").id;
                host.remove("second");
                task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
-               host.create("second", waiting_model());
+               host.create("second", fitting_model());
              }),
              "make second anew");
     }
@@ -163,7 +176,7 @@ class Simulation {
   void submit_rank(std::uint64_t event) {
     RankRequest request = request_of(event, "user-" + std::to_string(event % 7));
     request.deferred = event % 11 == 0;
-    const auto task = rank_task(request, event % 5 == 4 ? "second" : "m");
+    const auto task = rank_task(request, model_of(event));
     submit(task, "rank " + std::to_string(event), [this, event, own = task.get()] {
       const std::string bytes = encode_event(own->decision);
       transcript.back() += " " + own->decision.actions[own->decision.chosen].id;
@@ -173,9 +186,9 @@ class Simulation {
   }
 
   void submit_reward(std::uint64_t event) {
-    const auto task = reward_task(request_of(event, "").event_id, event % 2 == 0 ? 1.0F : 0.0F,
-                                  event % 5 == 4 ? "second" : "m");
-    const bool counted = event % 5 != 4;  // of the model "m", which is never deleted
+    const auto task =
+        reward_task(request_of(event, "").event_id, event % 2 == 0 ? 1.0F : 0.0F, model_of(event));
+    const bool counted = model_of(event) == "m";  // which is never deleted
     rewards_under_way_[task.get()] = counted ? 1 : 0;
     const auto forget_it = [this, own = task.get()] {
       const std::uint64_t count = rewards_under_way_.at(own);
@@ -241,7 +254,7 @@ class Simulation {
 };
 
 TEST(Simulation, EverythingHappensTheSameWayTwice) {
-  const Plan plan{.seed = 1, .rounds = 3000, .failures = true, .erasing = true};
+  const Plan plan{.seed = 3, .rounds = 3000, .failures = true, .erasing = true};
   Simulation first(plan);
   first.run();
   Simulation second(plan);
@@ -250,6 +263,7 @@ TEST(Simulation, EverythingHappensTheSameWayTwice) {
   EXPECT_TRUE(first.transcript == second.transcript);
   EXPECT_GT(first.restarts, 2U);
   EXPECT_GT(first.engine().disk().failures(), 20U);
+  EXPECT_GT(first.engine().metrics.fits, 2U);
   Simulation other({.seed = 2, .rounds = 100, .failures = true, .erasing = true});
   other.run();
   EXPECT_FALSE(other.transcript == first.transcript);
@@ -269,8 +283,7 @@ TEST(Simulation, WhatWasAcknowledgedSurvivesFailuresAndCrashes) {
     EXPECT_GT(simulation.learned_surely, 100U);
     for (const auto& [event, bytes] : simulation.decisions) {
       engine.run(control_task([&](ControlTask&, ModelHost& host, std::int64_t) {
-        const std::string model = event % 5 == 4 ? "second" : "m";
-        const auto found = host.look_up(model, request_of(event, "").event_id);
+        const auto found = host.look_up(model_of(event), request_of(event, "").event_id);
         EXPECT_TRUE(encode_event(found.decision) == bytes) << event;
       }));
     }

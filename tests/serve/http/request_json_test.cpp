@@ -230,6 +230,16 @@ TEST(RequestJson, ModelsAreMadeFromEveryOption) {
   EXPECT_EQ(refused(R"({"name":"a","options":{"gamma":7}})"), "400 bad_option ");
 }
 
+TEST(RequestJson, AModelThatNamesNoPolicyGetsTheDefault) {
+  const auto policy_of = [](const char* body) { return read_model(body).options.policy.name; };
+  EXPECT_EQ(policy_of(R"({"name":"a"})"), "hierarchical");
+  EXPECT_EQ(policy_of(R"({"name":"a","dimension":64,"epsilon":0})"), "hierarchical");
+  EXPECT_EQ(policy_of(R"({"name":"a","dimension":65})"), "mcnb");
+  EXPECT_EQ(policy_of(R"({"name":"a","options":{"width":50}})"), "mcnb") << "as it used to be";
+  EXPECT_EQ(policy_of(R"({"name":"a","policy":"hierarchical","options":{"alpha":1}})"),
+            "hierarchical");
+}
+
 TEST(RequestJson, ErrorsAreJsonWithCodeMessageAndField) {
   const json error = json::parse(write_error({ErrorCode::kBadName, "a \"quote\"\n\x01", "f"}));
   EXPECT_EQ(error.at("error").at("code"), "bad_name");

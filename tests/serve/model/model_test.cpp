@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "mcnb/base/error.h"
@@ -210,6 +211,19 @@ TEST(Model, TheSameRequestAgainstTheSameStateGetsTheSameAnswer) {
   }
 }
 
+// Fits beside the requests, which end some time after they began.
+void tend_fits(Ledger& ledger, Rng& rng) {
+  ledger->learn_now();
+  if (const std::shared_ptr<BackgroundFit> fit = ledger->fit_in_progress()) {
+    if (rng.chance(0.1)) {
+      fit->run();
+      ledger.add(FitResult{rng.chance(0.9) ? fit->result() : ""});
+    }
+  } else if (ledger->fit_is_due()) {
+    ledger.add(FitBegin{});
+  }
+}
+
 // Random events of every kind.
 void live(Ledger& ledger, std::uint64_t seed, std::uint64_t steps) {
   Rng rng(seed, Stream::kTest);
@@ -243,6 +257,7 @@ void live(Ledger& ledger, std::uint64_t seed, std::uint64_t steps) {
           ledger.add(Forgetting{ledger->user_key("user-" + std::to_string(rng.below(7))), time});
         }
     }
+    tend_fits(ledger, rng);
   }
 }
 
@@ -262,7 +277,15 @@ std::vector<ModelOptions> many_models() {
   ModelOptions clusters;
   clusters.dimension = 4;
   clusters.policy = parse_policy("club");
-  return {sums, grouped, few, linear, clusters};
+  ModelOptions fitting;
+  fitting.dimension = 4;
+  fitting.policy = parse_policy("hierarchical:first_fit=5:fit_growth=1.01:features=raw");
+  fitting.waiting_seconds = 2.0;
+  ModelOptions fading = fitting;
+  fading.policy.options["half_life"] = "40";
+  ModelOptions earlier = fading;
+  earlier.fits_beside = false;
+  return {sums, grouped, few, linear, clusters, fitting, fading, earlier};
 }
 
 TEST(Model, ReplayingTheLogGivesTheSameBitsForAnyNumberOfThreads) {
@@ -279,6 +302,35 @@ TEST(Model, ReplayingTheLogGivesTheSameBitsForAnyNumberOfThreads) {
       EXPECT_TRUE(again.state() == first.state()) << options.policy.name;
     }
   }
+}
+
+TEST(Model, FitsBeginAndEndAtPositionsOfTheLog) {
+  const auto count = [](const Ledger& ledger, EventKind kind) {
+    return std::ranges::count_if(ledger.events(),
+                                 [&](const Event& event) { return kind_of(event) == kind; });
+  };
+  const std::vector<ModelOptions> models = many_models();
+  Ledger fading(models[6]);
+  live(fading, 3, 600);
+  EXPECT_GT(count(fading, EventKind::kFitResult), 5);
+  EXPECT_GT(count(fading, EventKind::kFitBegin), count(fading, EventKind::kFitResult))
+      << "forgetting ends a fit without a result";
+  Ledger earlier(models[7]);
+  live(earlier, 3, 600);
+  EXPECT_EQ(count(earlier, EventKind::kFitBegin), 0) << "it fits inside the rewards";
+}
+
+TEST(Model, StoredModelsFitTheirRewardsAsWhenTheyWereMade) {
+  const ModelOptions made_now;
+  EXPECT_TRUE(stored_model_options(option_values(made_now)).fits_beside);
+  ModelOptions made_before;
+  made_before.fits_beside = false;
+  const OptionValues stored = option_values(made_before);
+  EXPECT_FALSE(stored.contains("fits"));
+  EXPECT_FALSE(stored_model_options(stored).fits_beside);
+  ModelOptions asked;
+  EXPECT_THROW(set_option(asked, "fits", "beside"), Error) << "callers cannot choose it";
+  EXPECT_THROW(stored_model_options({{"fits", "elsewhere"}}), Error);
 }
 
 TEST(Model, ASnapshotAndTheRestOfTheLogGiveTheSameBits) {
@@ -356,6 +408,19 @@ TEST(Model, EventsThatNoSoundLogHasAreRefused) {
   stranger.user_id = "zoe";
   EXPECT_THROW(ledger.add(stranger), Error);
   EXPECT_THROW(ledger.add(Arrival{ledger->user_key("ann")}), Error);
+  EXPECT_THROW(ledger.add(FitBegin{}), Error);
+  EXPECT_THROW(ledger.add(FitResult{"scales"}), Error);
+}
+
+TEST(Model, AResultThatIsNoneOfTheFitIsRefused) {
+  Ledger ledger(many_models()[5]);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ledger.rank(request_of(i, "ann"));
+    ledger.reward("event-" + std::to_string(i), 1.0F);
+  }
+  ledger.add(FitBegin{});
+  EXPECT_THROW(ledger.add(FitBegin{}), Error);
+  EXPECT_THROW(ledger.add(FitResult{"not a saved state"}), Error);
 }
 
 }  // namespace

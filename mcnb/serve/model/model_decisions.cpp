@@ -1,0 +1,108 @@
+// How a model decides requests. Deciding does not change its state.
+
+#include <algorithm>
+
+#include "mcnb/base/check.h"
+#include "mcnb/serve/model/exploration.h"
+#include "mcnb/serve/model/model.h"
+
+namespace mcnb {
+
+Round Model::round_of(const RankRequest& request) const {
+  const std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
+  check(learner.has_value(), "a served user has arrived");
+  const auto dimension = static_cast<std::size_t>(options_.dimension);
+  check(request.features.size() == request.actions.size() * dimension,
+        "the features fit the model");
+  Round round{.id = RoundId{event_key(request.event_id)}, .arms = {}};
+  for (std::size_t i = 0; i < request.actions.size(); ++i) {
+    if (request.eligible[i]) {
+      round.arms.push_back(
+          {.index = ArmIndex{static_cast<std::uint32_t>(round.arms.size())},
+           .user = UserId{*learner},
+           .features = {std::span(request.features).subspan(i * dimension, dimension)}});
+    }
+  }
+  return round;
+}
+
+std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests,
+                                    std::int64_t time) {
+  learn_now();
+  std::vector<std::vector<Score>> scores(requests.size());
+  if (options_.mode != ModelMode::kLogging) {
+    std::vector<Round> rounds;
+    for (const RankRequest* request : requests) {
+      rounds.push_back(round_of(*request));
+    }
+    scores = policy_->scores_of(rounds);
+  }
+  std::vector<Decision> decisions;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    decisions.push_back(decide_one(*requests[i], scores[i], time));
+  }
+  return decisions;
+}
+
+// `scores` holds the scores of the eligible actions; it is empty if the model only logs.
+Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
+                           std::int64_t time) const {
+  Decision decision;
+  decision.event_id = request.event_id;
+  decision.user_id = request.user_id;
+  decision.time = std::max(time, last_time_);
+  decision.model_version = version();
+  decision.mode = options_.mode;
+  decision.deferred = request.deferred;
+  decision.features = request.features;
+  std::vector<std::uint32_t> eligible;
+  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
+    decision.actions.push_back({.id = request.actions[i], .eligible = request.eligible[i]});
+    if (request.eligible[i]) {
+      eligible.push_back(i);
+    }
+  }
+  if (!scores.empty()) {
+    for (const ScorePart& part : scores.front().parts()) {
+      decision.part_names.emplace_back(part.name);
+    }
+  }
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    LoggedAction& action = decision.actions[eligible[k]];
+    action.value = static_cast<float>(scores[k].value);
+    action.estimate = static_cast<float>(scores[k].estimate);
+    std::ranges::transform(scores[k].parts(), action.parts.begin(),
+                           [](const ScorePart& part) { return static_cast<float>(part.value); });
+    action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
+  }
+  decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
+  std::vector<double> probabilities(request.actions.size());
+  if (options_.mode == ModelMode::kOnline) {
+    probabilities = epsilon_floor(request.eligible, decision.preferred, options_.epsilon);
+    const Rng rng(options_.seed, Stream::kServedAction, event_key(request.event_id));
+    decision.chosen = static_cast<std::uint32_t>(draw_action(probabilities, rng));
+    std::ranges::stable_sort(eligible, [&](std::uint32_t a, std::uint32_t b) {
+      return decision.actions[a].value > decision.actions[b].value;
+    });
+  } else {
+    decision.chosen = eligible.front();
+    probabilities[decision.chosen] = 1.0;
+  }
+  decision.arm = static_cast<std::uint32_t>(
+      std::count(request.eligible.begin(), request.eligible.begin() + decision.chosen, true));
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    decision.actions[i].probability = static_cast<float>(probabilities[i]);
+  }
+  // The answer, then the other eligible actions from the best down, then the excluded ones.
+  decision.ranking.push_back(decision.chosen);
+  std::ranges::copy_if(eligible, std::back_inserter(decision.ranking),
+                       [&](std::uint32_t i) { return i != decision.chosen; });
+  for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
+    if (!request.eligible[i]) {
+      decision.ranking.push_back(i);
+    }
+  }
+  return decision;
+}
+
+}  // namespace mcnb

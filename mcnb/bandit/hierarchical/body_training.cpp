@@ -73,17 +73,18 @@ double BodyGradient::add(std::span<const float> body, const BodyHeads& heads,
   const std::size_t size = size_of(features_);
   const auto own = heads.own.col(sample.head);
   const auto pulled = heads.own.col(other);
-  const float said = kernels::dot(features_.data(), heads.shared.data(), size) +
-                     kernels::dot(features_.data(), own.data(), size);
-  const float other_said = kernels::dot(features_.data(), pulled.data(), size);
+  const float shared_said = kernels::dot(features_.data(), heads.shared.data(), size);
+  const float said = shared_said + kernels::dot(features_.data(), own.data(), size);
+  const float other_said = shared_said + kernels::dot(features_.data(), pulled.data(), size);
   const float error = said - sample.target;
   const float strength = static_cast<float>(pull) * sample.weight;
   const float slope = share * sample.weight * error;
   const float other_slope = share * strength * other_said;
   for (std::size_t i = 0; i < shape_.width; ++i) {
     const auto at = signed_size(hidden_at_ + i);
-    signals_[i] =
-        sums_[i] > 0.0F ? slope * (heads.shared[at] + own[at]) + other_slope * pulled[at] : 0.0F;
+    signals_[i] = sums_[i] > 0.0F ? slope * (heads.shared[at] + own[at]) +
+                                        other_slope * (heads.shared[at] + pulled[at])
+                                  : 0.0F;
   }
   kernels::add_gradient(shape_, weights_.data(), sample.arm, 0, sums_.data(), signals_.data(),
                         1.0F);

@@ -20,8 +20,8 @@ struct BodyTraining {
   std::uint64_t steps = 500;
   std::size_t batch = 8;
   double rate = 1e-3;
-  // How strongly the own part of every learner is pulled to zero at arms that others have seen: as
-  // if it had so many rewards there, per reward that learners have on average.
+  // How strongly every learner is pulled to zero at arms that others have seen: as if it had so
+  // many rewards of zero there, per reward that learners have on average.
   double pull = 0.05;
 };
 

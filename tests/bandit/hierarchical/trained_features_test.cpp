@@ -96,7 +96,8 @@ double plain_loss(const FeatureMap& map, std::span<const float> weights, const L
     }
     const VectorXd head = lesson.heads.shared.cast<double>() + own.col(sample.head);
     const double error = features.dot(head) - static_cast<double>(sample.target);
-    const double pulled = features.dot(own.col(lesson.others[i]));
+    const double pulled =
+        features.dot(lesson.heads.shared.cast<double>() + own.col(lesson.others[i]));
     loss += 0.5 * static_cast<double>(sample.weight) * (error * error + pull * pulled * pulled);
   }
   return loss;

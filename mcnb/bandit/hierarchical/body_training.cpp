@@ -16,8 +16,8 @@ namespace {
 using Eigen::MatrixXf;
 using Eigen::VectorXf;
 
-constexpr double kHeadDecay = 3e-3;  // weight decay of the heads
-constexpr double kLastRate = 0.1;    // of the first
+constexpr double kHeadDecay = 1.0;  // weight decay of the heads, divided by the samples
+constexpr double kLastRate = 0.1;   // of the first
 
 std::size_t size_of(const VectorXf& vector) { return static_cast<std::size_t>(vector.size()); }
 
@@ -183,20 +183,22 @@ std::shared_ptr<const FeatureBody> train_body(const FeatureMap& map,
   Rng others(training.seed, Stream::kBodySamples, number, 1);
   const std::size_t batch = std::min(training.batch, samples.size());
   const float share = 1.0F / static_cast<float>(batch);
-  for (std::uint64_t step = 0; step < training.steps && !cancelled; ++step) {
+  const float decay = static_cast<float>(kHeadDecay / static_cast<double>(samples.size()));
+  const std::uint64_t steps = std::max(training.steps, training.passes * samples.size() / batch);
+  for (std::uint64_t step = 0; step < steps && !cancelled; ++step) {
     gradient.clear();
     for (std::size_t i = 0; i < batch; ++i) {
       const BodySample& sample = samples[order.next()];
       const auto other = static_cast<std::uint32_t>(others.below(learners));
       gradient.add(body, heads, sample, other, training.pull, share);
     }
-    const double part = static_cast<double>(step) / static_cast<double>(training.steps);
+    const double part = static_cast<double>(step) / static_cast<double>(steps);
     const double rate = training.rate * (1.0 - (1.0 - kLastRate) * part);
     body_moments.step(body, gradient.weights(), rate);
     for (const std::uint32_t head : gradient.touched()) {
       auto weights = heads.own.col(head);
       auto slope = gradient.own().col(head);
-      slope += static_cast<float>(kHeadDecay) * (heads.shared + weights);
+      slope += decay * (heads.shared + weights);
       head_moments[head].step({weights.data(), map.own_size()}, {slope.data(), map.own_size()},
                               rate);
     }

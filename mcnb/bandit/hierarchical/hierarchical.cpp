@@ -30,7 +30,7 @@ constexpr std::uint64_t kFewestBetweenFits = 10;
 constexpr double kFitsPerHalfLife = 8.0;
 
 constexpr double kAlpha = 0.3;
-constexpr double kTrainedAlpha = 1.0;
+constexpr double kTrainedAlpha = 0.5;
 
 // Saved states begin with it; states of an earlier layout do not.
 constexpr std::uint64_t kStateLayout = 0x3368637261726569;
@@ -40,7 +40,7 @@ OptionTable<HierarchicalOptions> option_table() {
   OptionTable<O> table;
   table
       .number_or_auto("alpha", &O::alpha, {0.0, 1e6},
-                      "standard deviations that are added to an estimate; auto: 0.3, or 1 with "
+                      "standard deviations that are added to an estimate; auto: 0.3, or 0.5 with "
                       "trained features")
       .choice("features", &O::features,
               {{"auto", HierarchicalFeatures::kAuto},
@@ -73,7 +73,10 @@ OptionTable<HierarchicalOptions> option_table() {
               "trained features: growth of the number of rewards from one training to the next; "
               "fit_growth does not count then")
       .count("body_units", &O::body_units, {1, 4096}, "trained features: units of the hidden layer")
-      .count("body_steps", &O::body_steps, {0, 1e9}, "trained features: steps of one training")
+      .count("body_steps", &O::body_steps, {0, 1e9},
+             "trained features: the fewest steps of one training")
+      .count("body_passes", &O::body_passes, {0, 1e6},
+             "trained features: the fewest times that one training sees each reward")
       .number("pull", &O::pull, {0.0, 1e6},
               "trained features: how strongly a user's own part is pulled to zero at arms that any "
               "user has seen, in rewards per reward that users have on average");
@@ -127,7 +130,10 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
       block_length_(setup.block_length),
       no_user_features_(options.user_features ? setup.user_feature_count : 0),
       hierarchy_(make_map(options, setup), *setup.threads, options.history_limit,
-                 {.seed = setup.seed, .steps = options.body_steps, .pull = options.pull}),
+                 {.seed = setup.seed,
+                  .steps = options.body_steps,
+                  .passes = options.body_passes,
+                  .pull = options.pull}),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
   if (options.user_features) {

@@ -157,7 +157,7 @@ TEST(BodyTraining, LowersTheLossAndRepeatsItself) {
       const VectorXd head = features.transpose().colPivHouseholderQr().solve(targets);
       return (features.transpose() * head - targets).squaredNorm();
     };
-    const BodyTraining training{.steps = 2000, .rate = 0.01, .pull = 0.0};
+    const BodyTraining training{.steps = 2000, .batch = 8, .rate = 0.01, .pull = 0.0};
     for (BodySample& sample : lesson.samples) {
       sample.head = 0;
     }
@@ -254,8 +254,8 @@ TEST(TrainedFeatures, AreTakenForLongArms) {
     return session.values();
   };
   const std::string small = "hierarchical:body_units=8:body_steps=10";
-  EXPECT_EQ(run(small, 65), run(small + ":features=trained:alpha=1:memory=no", 65));
-  EXPECT_NE(run(small, 65), run(small + ":alpha=0.5", 65));
+  EXPECT_EQ(run(small, 65), run(small + ":features=trained:alpha=0.5:memory=no", 65));
+  EXPECT_NE(run(small, 65), run(small + ":alpha=1", 65));
   EXPECT_EQ(run(small, 64), run("hierarchical:features=raw:alpha=0.3:memory=yes", 64));
   EXPECT_NE(run(small, 64), run(small + ":features=trained", 64));
   expect_error(ErrorKind::kUsage,

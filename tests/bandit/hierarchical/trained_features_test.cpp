@@ -264,6 +264,20 @@ TEST(TrainedFeatures, AreTakenForLongArms) {
                [&] { make("hierarchical:features=raw", 65, threads); });
 }
 
+TEST(TrainedFeatures, AreTakenForArmsThatAreBlocks) {
+  ThreadPool threads(1);
+  const cases::World world{.features = 3, .blocks = true};
+  const auto run = [&](const std::string& text) {
+    const auto policy = make_policy(parse_policy(text), cases::setup_of(world, threads));
+    cases::Session session(world, cases::Arrival::kAtOnce);
+    session.play(*policy, 0, 40);
+    return session.values();
+  };
+  const std::string small = "hierarchical:body_units=8:body_steps=10";
+  EXPECT_EQ(run(small), run(small + ":features=trained"));
+  EXPECT_NE(run(small), run("hierarchical:features=products"));
+}
+
 TEST(TrainedFeatures, LearnWhatNoLinearModelCan) {
   ThreadPool threads(1);
   const cases::World world{.features = 5, .users = 2};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "mcnb/base/error.h"
 
@@ -17,6 +18,11 @@ struct Paint {
   std::uint64_t layers = 2;
   bool glossy = false;
   Colour colour = Colour::kBlue;
+};
+
+struct Brush {
+  std::optional<double> width;
+  std::optional<bool> soft = true;
 };
 
 OptionTable<Paint> paint_options() {
@@ -86,6 +92,21 @@ TEST(Options, SwitchesAreYesOrNo) {
   for (const char* text : {"", "y", "Yes", "on", "2", "yes "}) {
     expect_refused("glossy", text, "yes or no");
   }
+}
+
+TEST(Options, ANumberOrASwitchMayBeAuto) {
+  const OptionTable<Brush> table =
+      OptionTable<Brush>()
+          .number_or_auto("width", &Brush::width, {0.0, 9.0}, "of the brush")
+          .yes_no_or_auto("soft", &Brush::soft, "whether it is soft");
+  Brush brush;
+  EXPECT_EQ(table.values(brush), (OptionValues{{"width", "auto"}, {"soft", "yes"}}));
+  table.set_all(brush, {{"width", "2.5"}, {"soft", "auto"}});
+  EXPECT_EQ(brush.width, 2.5);
+  EXPECT_EQ(brush.soft, std::nullopt);
+  EXPECT_EQ(table.values(brush), (OptionValues{{"width", "2.5"}, {"soft", "auto"}}));
+  EXPECT_THROW(table.set(brush, "width", "10"), Error);
+  EXPECT_THROW(table.set(brush, "soft", "maybe"), Error);
 }
 
 TEST(Options, ChoicesAreOneOfTheNames) {

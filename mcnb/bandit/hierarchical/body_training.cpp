@@ -16,8 +16,8 @@ namespace {
 using Eigen::MatrixXf;
 using Eigen::VectorXf;
 
-constexpr double kHeadDecay = 3e-3;  // weight decay of the heads
-constexpr double kLastRate = 0.1;    // of the first
+constexpr double kHeadDecay = 1.0;  // weight decay of the heads, divided by the samples
+constexpr double kLastRate = 0.1;   // of the first
 
 std::size_t size_of(const VectorXf& vector) { return static_cast<std::size_t>(vector.size()); }
 
@@ -73,17 +73,18 @@ double BodyGradient::add(std::span<const float> body, const BodyHeads& heads,
   const std::size_t size = size_of(features_);
   const auto own = heads.own.col(sample.head);
   const auto pulled = heads.own.col(other);
-  const float said = kernels::dot(features_.data(), heads.shared.data(), size) +
-                     kernels::dot(features_.data(), own.data(), size);
-  const float other_said = kernels::dot(features_.data(), pulled.data(), size);
+  const float shared_said = kernels::dot(features_.data(), heads.shared.data(), size);
+  const float said = shared_said + kernels::dot(features_.data(), own.data(), size);
+  const float other_said = shared_said + kernels::dot(features_.data(), pulled.data(), size);
   const float error = said - sample.target;
   const float strength = static_cast<float>(pull) * sample.weight;
   const float slope = share * sample.weight * error;
   const float other_slope = share * strength * other_said;
   for (std::size_t i = 0; i < shape_.width; ++i) {
     const auto at = signed_size(hidden_at_ + i);
-    signals_[i] =
-        sums_[i] > 0.0F ? slope * (heads.shared[at] + own[at]) + other_slope * pulled[at] : 0.0F;
+    signals_[i] = sums_[i] > 0.0F ? slope * (heads.shared[at] + own[at]) +
+                                        other_slope * (heads.shared[at] + pulled[at])
+                                  : 0.0F;
   }
   kernels::add_gradient(shape_, weights_.data(), sample.arm, 0, sums_.data(), signals_.data(),
                         1.0F);
@@ -182,20 +183,22 @@ std::shared_ptr<const FeatureBody> train_body(const FeatureMap& map,
   Rng others(training.seed, Stream::kBodySamples, number, 1);
   const std::size_t batch = std::min(training.batch, samples.size());
   const float share = 1.0F / static_cast<float>(batch);
-  for (std::uint64_t step = 0; step < training.steps && !cancelled; ++step) {
+  const float decay = static_cast<float>(kHeadDecay / static_cast<double>(samples.size()));
+  const std::uint64_t steps = std::max(training.steps, training.passes * samples.size() / batch);
+  for (std::uint64_t step = 0; step < steps && !cancelled; ++step) {
     gradient.clear();
     for (std::size_t i = 0; i < batch; ++i) {
       const BodySample& sample = samples[order.next()];
       const auto other = static_cast<std::uint32_t>(others.below(learners));
       gradient.add(body, heads, sample, other, training.pull, share);
     }
-    const double part = static_cast<double>(step) / static_cast<double>(training.steps);
+    const double part = static_cast<double>(step) / static_cast<double>(steps);
     const double rate = training.rate * (1.0 - (1.0 - kLastRate) * part);
     body_moments.step(body, gradient.weights(), rate);
     for (const std::uint32_t head : gradient.touched()) {
       auto weights = heads.own.col(head);
       auto slope = gradient.own().col(head);
-      slope += static_cast<float>(kHeadDecay) * (heads.shared + weights);
+      slope += decay * (heads.shared + weights);
       head_moments[head].step({weights.data(), map.own_size()}, {slope.data(), map.own_size()},
                               rate);
     }

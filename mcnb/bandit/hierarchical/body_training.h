@@ -17,11 +17,12 @@ namespace mcnb {
 // rate falls linearly to a tenth.
 struct BodyTraining {
   std::uint64_t seed = 1;
-  std::uint64_t steps = 500;
-  std::size_t batch = 8;
-  double rate = 1e-3;
-  // How strongly the own part of every learner is pulled to zero at arms that others have seen: as
-  // if it had so many rewards there, per reward that learners have on average.
+  std::uint64_t steps = 500;  // at least
+  std::uint64_t passes = 4;   // over the samples, at least
+  std::size_t batch = 16;
+  double rate = 2e-3;
+  // How strongly every learner is pulled to zero at arms that others have seen: as if it had so
+  // many rewards of zero there, per reward that learners have on average.
   double pull = 0.05;
 };
 

@@ -16,7 +16,7 @@ namespace mcnb {
 enum class HierarchicalFeatures { kAuto, kRaw, kProducts, kTrained };
 
 struct HierarchicalOptions {
-  std::optional<double> alpha;  // not set: 0.3, or 1 with trained features
+  std::optional<double> alpha;  // not set: 0.3, or 0.5 with trained features
   HierarchicalFeatures features = HierarchicalFeatures::kAuto;
   std::optional<bool> user_features;
   std::optional<bool> memory;  // not set: yes, but not with trained features
@@ -27,6 +27,7 @@ struct HierarchicalOptions {
   double body_growth = 1.1;
   std::uint64_t body_units = 256;
   std::uint64_t body_steps = 500;
+  std::uint64_t body_passes = 4;
   double pull = 0.05;
   std::uint64_t fit_users = 2000;
   double half_life = 0.0;

@@ -11,7 +11,7 @@ namespace mcnb {
 // how a user's own coefficients vary together.
 struct HierarchyScales {
   ByFeatureGroup<double> shared{10.0, 1.0, 1.0, 1.0, 0.01};
-  ByFeatureGroup<double> own{0.03, 0.3, 0.3, 0.0, 10.0};
+  ByFeatureGroup<double> own{0.03, 0.3, 0.3, 0.0, 1.0};
   double memory = 0.03;         // tau; 0 turns the memory off
   Eigen::MatrixXd correlation;  // R; the own covariance is D^(1/2) R D^(1/2)
 

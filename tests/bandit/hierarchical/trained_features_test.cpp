@@ -96,7 +96,8 @@ double plain_loss(const FeatureMap& map, std::span<const float> weights, const L
     }
     const VectorXd head = lesson.heads.shared.cast<double>() + own.col(sample.head);
     const double error = features.dot(head) - static_cast<double>(sample.target);
-    const double pulled = features.dot(own.col(lesson.others[i]));
+    const double pulled =
+        features.dot(lesson.heads.shared.cast<double>() + own.col(lesson.others[i]));
     loss += 0.5 * static_cast<double>(sample.weight) * (error * error + pull * pulled * pulled);
   }
   return loss;
@@ -156,7 +157,7 @@ TEST(BodyTraining, LowersTheLossAndRepeatsItself) {
       const VectorXd head = features.transpose().colPivHouseholderQr().solve(targets);
       return (features.transpose() * head - targets).squaredNorm();
     };
-    const BodyTraining training{.steps = 2000, .rate = 0.01, .pull = 0.0};
+    const BodyTraining training{.steps = 2000, .batch = 8, .rate = 0.01, .pull = 0.0};
     for (BodySample& sample : lesson.samples) {
       sample.head = 0;
     }
@@ -253,14 +254,28 @@ TEST(TrainedFeatures, AreTakenForLongArms) {
     return session.values();
   };
   const std::string small = "hierarchical:body_units=8:body_steps=10";
-  EXPECT_EQ(run(small, 65), run(small + ":features=trained:alpha=1:memory=no", 65));
-  EXPECT_NE(run(small, 65), run(small + ":alpha=0.5", 65));
+  EXPECT_EQ(run(small, 65), run(small + ":features=trained:alpha=0.5:memory=no", 65));
+  EXPECT_NE(run(small, 65), run(small + ":alpha=1", 65));
   EXPECT_EQ(run(small, 64), run("hierarchical:features=raw:alpha=0.3:memory=yes", 64));
   EXPECT_NE(run(small, 64), run(small + ":features=trained", 64));
   expect_error(ErrorKind::kUsage,
                "option features: must be trained (or auto) because arms have 65 numbers, "
                "more than 64",
                [&] { make("hierarchical:features=raw", 65, threads); });
+}
+
+TEST(TrainedFeatures, AreTakenForArmsThatAreBlocks) {
+  ThreadPool threads(1);
+  const cases::World world{.features = 3, .blocks = true};
+  const auto run = [&](const std::string& text) {
+    const auto policy = make_policy(parse_policy(text), cases::setup_of(world, threads));
+    cases::Session session(world, cases::Arrival::kAtOnce);
+    session.play(*policy, 0, 40);
+    return session.values();
+  };
+  const std::string small = "hierarchical:body_units=8:body_steps=10";
+  EXPECT_EQ(run(small), run(small + ":features=trained"));
+  EXPECT_NE(run(small), run("hierarchical:features=products"));
 }
 
 TEST(TrainedFeatures, LearnWhatNoLinearModelCan) {

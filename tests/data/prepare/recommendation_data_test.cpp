@@ -267,7 +267,7 @@ TEST_F(PreparedFile, GivesBackEveryBit) {
 }
 
 TEST_F(PreparedFile, IsRefusedWhereItsSourceOrPreparationIsAnother) {
-  expect_error(ErrorKind::kInput, "made with \"preparation\", expected \"another\"", [&] {
+  expect_error(ErrorKind::kInput, "made with \"a preparation\", expected \"another\"", [&] {
     load_recommendation(file, {{source}, "another"});
   });
   expect_error(ErrorKind::kInput, "made from 1 files, expected 2", [&] {

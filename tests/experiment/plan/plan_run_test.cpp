@@ -96,14 +96,14 @@ TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
   Plan plan = plan_from(
       folder,
       "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
-      "policies = [\"mcnb:width=8:meta_steps=10\", \"random\"]\n[tune]\nrounds = 60\nseeds = 1\n"
-      "[[tune.grid]]\npolicies = [\"mcnb\"]\neta_2 = [1000, 0.05]\n");
+      "policies = [\"mcnb:width=8:training=replay:optimiser=sgd\", \"random\"]\n[tune]\nrounds = 60\nseeds = 1\n"
+      "[[tune.grid]]\npolicies = [\"mcnb\"]\nlearning_rate = [1000, 0.05]\n");
   const CellStore store(folder / "cells.sqlite", "a");
   const Ran ran = run(plan, store, {.tune = true});
   ASSERT_EQ(ran.results.failures.size(), 1U);
-  EXPECT_NE(ran.results.failures[0].why.find("eta_2"), std::string::npos);
+  EXPECT_NE(ran.results.failures[0].why.find("learning_rate"), std::string::npos);
   ASSERT_EQ(ran.results.chosen.size(), 1U);
-  EXPECT_NE(ran.results.chosen[0].chosen.find("eta_2=0.05"), std::string::npos);
+  EXPECT_NE(ran.results.chosen[0].chosen.find("learning_rate=0.05"), std::string::npos);
   EXPECT_EQ(ran.results.missing, 0U);
   // A report also knows which point of the grid failed.
   const Ran report = run(plan, store, {.cells = {.stored_only = true}, .tune = true});
@@ -111,7 +111,7 @@ TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
   EXPECT_EQ(report.results.chosen.size(), 1U);
   EXPECT_EQ(report.results.failed, 0U);
   // A study lacks the failed policy and has the others.
-  plan.policies = {"mcnb:width=8:meta_steps=10:eta_2=1000", "random"};
+  plan.policies = {"mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000", "random"};
   const Ran lacking = run(plan, store);
   EXPECT_EQ(lacking.results.missing, 0U);
   EXPECT_EQ(lacking.results.failed, 1U);
@@ -195,8 +195,8 @@ TEST(PlanRun, WhereTheModelFailsTheOthersAreLeftOutAndTheRestGoesOn) {
   const Plan plan = plan_from(
       folder,
       "environments = [\"synthetic:users=8:items=0:arms=4\", \"synthetic:users=9:items=0\"]\n"
-      "rounds = 60\nseeds = 1\npolicies = [\"mcnb:width=8:meta_steps=10:eta_2=1000\", "
-      "\"neuucb-one:width=8\"]\nmatched_to = \"mcnb:width=8:meta_steps=10:eta_2=1000\"\n");
+      "rounds = 60\nseeds = 1\npolicies = [\"mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000\", "
+      "\"neuucb-one:width=8\"]\nmatched_to = \"mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000\"\n");
   const CellStore store(folder / "cells.sqlite", "a");
   for (int call = 0; call < 2; ++call) {
     const Ran ran = run(plan, store);
@@ -216,8 +216,8 @@ TEST(PlanRun, APolicyWhoseGridFailsStaysAsItIs) {
   const Plan plan =
       plan_from(folder,
                 "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
-                "policies = [\"random\", \"mcnb:width=8:meta_steps=10\"]\n[tune]\nrounds = 60\n"
-                "seeds = 1\n[[tune.grid]]\npolicies = [\"mcnb\"]\neta_2 = [900, 1000]\n");
+                "policies = [\"random\", \"mcnb:width=8:training=replay:optimiser=sgd\"]\n[tune]\nrounds = 60\n"
+                "seeds = 1\n[[tune.grid]]\npolicies = [\"mcnb\"]\nlearning_rate = [900, 1000]\n");
   const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"), {.tune = true});
   EXPECT_EQ(ran.results.failures.size(), 2U);
   EXPECT_TRUE(ran.results.chosen.empty());
@@ -247,8 +247,8 @@ TEST(PlanRun, RankAgreementIsKept) {
   EXPECT_EQ(report.results.rank_agreement[1].value, "50");
   // If a policy fails, ranks are not compared, and the rest is shown.
   Plan failing = plan;
-  failing.axis = Axis{false, "eta_2", {"1000", "0.1"}};
-  failing.policies = {"mcnb:width=8:meta_steps=10"};
+  failing.axis = Axis{false, "learning_rate", {"1000", "0.01"}};
+  failing.policies = {"mcnb:width=8:training=replay:optimiser=sgd"};
   const Ran failed = run(failing, store);
   EXPECT_EQ(failed.results.failed, 1U);
   EXPECT_TRUE(failed.results.rank_agreement.empty());

@@ -188,12 +188,13 @@ TEST(Run, AvxTargetsGiveTheSameCurves) {
 TEST(Run, APolicyThatDivergesIsNamedWithItsSeedAndWhatToChange) {
   const TemporaryFolder folder;
   const ProgramOutcome outcome =
-      run_program({"run", "--policy", "mcnb:training=replay:optimiser=sgd:learning_rate=900", "--rounds", "300", "--seeds", "1",
-                   "--first-seed", "7", "--threads", "1", "--set", "users=20", "--set", "items=50",
-                   "--output", folder.path().string()});
+      run_program({"run", "--policy", "mcnb:training=replay:optimiser=sgd:learning_rate=900",
+                   "--rounds", "300", "--seeds", "1", "--first-seed", "7", "--threads", "1",
+                   "--set", "users=20", "--set", "items=50", "--output", folder.path().string()});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.output, "");
-  expect_parts(outcome.errors, {"mcnb:training=replay:optimiser=sgd:learning_rate=900, seed 7: ", "left the finite numbers"});
+  expect_parts(outcome.errors, {"mcnb:training=replay:optimiser=sgd:learning_rate=900, seed 7: ",
+                                "left the finite numbers"});
   // The message names the option once in the label and once more after it.
   const std::size_t label = outcome.errors.find("learning_rate");
   ASSERT_NE(label, std::string::npos);

@@ -189,7 +189,10 @@ void HierarchyFit::run(ThreadPool& threads) {
   const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
   SharedPosterior shared =
       is_all ? posterior(prior_of(map, scales, noise_)) : posterior_of(map, scales, threads);
-  if (!cancelled_) {
+  // Without a finite result the present scales stay.
+  const bool is_finite =
+      std::isfinite(shared.noise) && shared.mean.allFinite() && scales.correlation.allFinite();
+  if (!cancelled_ && is_finite) {
     found_ = FittedPosterior{map, std::move(scales), std::move(shared)};
   }
 }

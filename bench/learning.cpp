@@ -21,7 +21,7 @@
 namespace mcnb::bench {
 namespace {
 
-// When the mean rewards are shown, in decisions.
+// When the mean rewards are shown, in decisions. Each is half of the next.
 constexpr std::uint64_t kShown[] = {500, 1000, 2000, 4000, 8000};
 constexpr std::uint64_t kDrawnEvery = 250;
 
@@ -156,6 +156,15 @@ std::vector<std::uint64_t> shown(std::uint64_t rounds) {
   return at_most(rounds, {std::begin(kShown), std::end(kShown)});
 }
 
+// The shown time that comes from the last one by so many halvings, if there is one, and the last.
+std::vector<std::uint64_t> times_of_shares(const std::vector<std::uint64_t>& times,
+                                           std::size_t halvings) {
+  if (times.size() <= halvings) {
+    return {times.back()};
+  }
+  return {times[times.size() - 1 - halvings], times.back()};
+}
+
 void print_table(const LearningBenchOptions& options, const LearningScenario& scenario,
                  const std::vector<Course>& courses) {
   const std::vector<std::uint64_t> times = shown(options.rounds);
@@ -163,11 +172,17 @@ void print_table(const LearningBenchOptions& options, const LearningScenario& sc
   for (const std::uint64_t time : times) {
     headings.push_back(std::to_string(time));
   }
-  headings.insert(headings.end(),
-                  {"of the best", "and in the middle", "of the ceiling", "per decision", "note"});
+  const std::vector<std::uint64_t> times_of_best = times_of_shares(times, 2);
+  const std::vector<std::uint64_t> times_of_ceiling = times_of_shares(times, 1);
+  for (const std::uint64_t time : times_of_best) {
+    headings.push_back(fmt::format("of the best at {}", time));
+  }
+  for (const std::uint64_t time : times_of_ceiling) {
+    headings.push_back(fmt::format("of the ceiling at {}", time));
+  }
+  headings.push_back("per decision");
+  headings.push_back("note");
   TextTable table(headings);
-  const std::uint64_t last = times.back();
-  const std::uint64_t middle = times[times.size() / 2];
   for (const Course& course : courses) {
     std::vector<std::string> cells{course.player};
     if (!course.failure.empty()) {
@@ -180,9 +195,12 @@ void print_table(const LearningBenchOptions& options, const LearningScenario& sc
       cells.push_back(fmt::format("{:.3f}", course.mean(time)));
     }
     const double decisions = static_cast<double>(options.rounds * options.seeds);
-    cells.push_back(percent(course.mean(last) / best_of(courses, last)));
-    cells.push_back(percent(course.mean(middle) / best_of(courses, middle)));
-    cells.push_back(percent(course.mean(last) / courses.front().mean(last)));
+    for (const std::uint64_t time : times_of_best) {
+      cells.push_back(percent(course.mean(time) / best_of(courses, time)));
+    }
+    for (const std::uint64_t time : times_of_ceiling) {
+      cells.push_back(percent(course.mean(time) / courses.front().mean(time)));
+    }
     cells.push_back(milliseconds(course.seconds / decisions));
     cells.push_back(course.player == ModelOptions{}.policy.name ? "the service's default" : "");
     table.add_row(cells);

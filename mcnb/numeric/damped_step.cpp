@@ -49,7 +49,7 @@ bool take_damped_step(const NetworkShape& shape, std::span<float> network, const
     std::ranges::copy(scratch.before, network.begin());
     if (part == 1.0) {
       kernels::sgd_step(shape, {&parameters, 1}, x.values, x.offset, sample.reward, rate);
-    } else {
+    } else if (part > 0.0) {  // 0 x an infinite gradient is not 0
       kernels::add_gradient(shape, parameters, x.values, x.offset, gradient.activations.data(),
                             gradient.signals.data(), static_cast<float>(-part * rate * error));
     }

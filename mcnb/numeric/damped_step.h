@@ -12,11 +12,16 @@ namespace mcnb {
 // orders of magnitude, and a few such steps leave the finite numbers. Such a step is damped: it
 // becomes so short that its loss does not grow.
 //
-// A step is plain if all these limits hold, or if it does not increase its loss. So runs that need
-// no damping keep their bits.
-inline constexpr float kOrdinaryReward = 1.0F;      // the largest reward
-inline constexpr float kOrdinaryParameter = 16.0F;  // the largest parameter of a network
-inline constexpr float kOrdinaryValue = 3.0F;       // the largest value of a network
+// A step has one of three courses:
+// - It is plain, without a look at what it does, if the reward and the network's value are within
+//   the limits below and StepSize::is_ordinary holds. So runs that need no damping keep their bits.
+// - If only StepSize::is_ordinary holds, the plain step is tried. It is kept if its loss does not
+//   grow and the network stays finite.
+// - Otherwise the step is shortened (shorten_step).
+// The meta-learner tests the rewards of an adaptation and the network that its plain steps lead to.
+// If they are not ordinary, it takes the steps again, each by the second or the third course.
+inline constexpr float kOrdinaryReward = 1.0F;  // the largest reward
+inline constexpr float kOrdinaryValue = 3.0F;   // the largest value of a network
 
 // How a step of some rate would move a network, in the mean over its samples.
 struct StepSize {
@@ -64,9 +69,10 @@ struct DampedStepScratch {
   std::vector<float> activations;
 };
 
-// One SGD step of `rate` on (f(x) - r)^2 / 2, damped if the plain step would increase a loss that
-// is not ordinary. A plain step has the bits of kernels::sgd_step. Returns false, and leaves the
-// network as it is, if f(x) is not finite. Requires a sample that check_sample accepts.
+// One SGD step of `rate` on (f(x) - r)^2 / 2. It is plain if is_ordinary_step holds; it is also
+// plain if its StepSize is ordinary, it does not increase the loss and the network stays finite.
+// Otherwise it is shortened. A plain step has the bits of kernels::sgd_step. Returns false, and
+// leaves the network as it is, if f(x) is not finite. Requires a sample that check_sample accepts.
 bool take_damped_step(const NetworkShape& shape, std::span<float> network, const Sample& sample,
                       float rate, DampedStepScratch& scratch);
 

@@ -38,7 +38,7 @@ def run(environment: Union[str, NamedEnvironment, MakeEnvironment],
     seed_list = _seeds(seeds)
     show = progress_for(progress)
     try:
-        cells = _core.run(_environment(environment), _contestants(policies),
+        cells = _core.run(_environment(environment), _labelled_policies(policies),
                           whole_number("rounds", rounds, 1), seed_list,
                           whole_number("threads", threads), show)
     finally:
@@ -79,7 +79,7 @@ def _environment(environment: Any) -> Any:
     return own
 
 
-def _contestants(policies: Any) -> List[Tuple[str, Any]]:
+def _labelled_policies(policies: Any) -> List[Tuple[str, Any]]:
     if isinstance(policies, str):
         policies = policies.split(",")
     if isinstance(policies, Mapping):
@@ -88,16 +88,16 @@ def _contestants(policies: Any) -> List[Tuple[str, Any]]:
         listed = [(None, policy) for policy in policies]
     else:
         listed = [(None, policies)]
-    contestants = [(_label(policy) if label is None else str(label), _maker(policy))
-                   for label, policy in listed]
-    labels = [label for label, _ in contestants]
+    labelled = [(_label(policy) if label is None else str(label), _maker(policy))
+                for label, policy in listed]
+    labels = [label for label, _ in labelled]
     for label in labels:
         if labels.count(label) > 1:
             raise ValueError(f"policies: expected every label once, got {label!r} "
                              f"{labels.count(label)} times; a dict can give others")
     if not labels:
         raise ValueError("policies: expected at least one, got none")
-    return contestants
+    return labelled
 
 
 def _label(policy: Any) -> str:

@@ -176,7 +176,7 @@ py::object user_features_of(const Environment& environment) {
 }
 
 // A policy of the library, or a Python function that makes a policy.
-struct Contestant {
+struct PolicyChoice {
   std::string label;
   std::optional<PolicySpec> spec;
   py::object make;
@@ -185,7 +185,7 @@ struct Contestant {
 struct Run {
   const NamedEnvironment* named = nullptr;  // null: `own` makes the environment
   py::object own;
-  std::vector<Contestant> contestants;
+  std::vector<PolicyChoice> policies;
   std::uint64_t rounds = 0;
   std::vector<std::uint64_t> seeds;
   std::size_t threads = 0;
@@ -202,20 +202,20 @@ std::unique_ptr<Environment> environment_of(const Run& run, std::uint64_t seed) 
   return std::make_unique<PythonEnvironment>(run.own(seed));
 }
 
-std::unique_ptr<Policy> policy_of(const Contestant& contestant, const PolicySetup& setup,
+std::unique_ptr<Policy> policy_of(const PolicyChoice& policy_choice, const PolicySetup& setup,
                                   const Environment& environment) {
-  if (contestant.spec) {
-    return make_experiment_policy(*contestant.spec, setup, environment);
+  if (policy_choice.spec) {
+    return make_experiment_policy(*policy_choice.spec, setup, environment);
   }
   const py::gil_scoped_acquire acquire;
-  const py::object made = contestant.make(setup.inputs, setup.users, setup.seed,
-                                          user_features_of(environment), setup.block_length);
+  const py::object made = policy_choice.make(setup.inputs, setup.users, setup.seed,
+                                             user_features_of(environment), setup.block_length);
   if (!py::isinstance<Bandit>(made)) {
     return std::make_unique<PythonPolicy>(made, setup);
   }
   auto& bandit = py::cast<Bandit&>(made);
   if (bandit.setup().features != setup.inputs || bandit.users() != setup.users) {
-    refuse_value(contestant.label,
+    refuse_value(policy_choice.label,
                  fmt::format("a bandit of {} features and {} users, as the environment has",
                              setup.inputs, setup.users),
                  fmt::format("one of {} and {}", bandit.setup().features, bandit.users()));
@@ -223,19 +223,20 @@ std::unique_ptr<Policy> policy_of(const Contestant& contestant, const PolicySetu
   return std::make_unique<BanditPlayer>(bandit.model());
 }
 
-std::optional<CellResult> run_one(Run& run, const Contestant& contestant, std::uint64_t seed) try {
+std::optional<CellResult> run_one(Run& run, const PolicyChoice& policy_choice,
+                                  std::uint64_t seed) try {
   const std::unique_ptr<Environment> environment = environment_of(run, seed);
   ThreadPool one_thread(1);
   const PolicySetup setup = setup_for(*environment, seed, one_thread);
-  const std::unique_ptr<Policy> policy = policy_of(contestant, setup, *environment);
+  const std::unique_ptr<Policy> policy = policy_of(policy_choice, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, run.rounds, run.control);
   if (result) {
-    result->policy = contestant.label;
+    result->policy = policy_choice.label;
     result->seed = seed;
   }
   return result;
 } catch (const Error& error) {
-  throw error.within(fmt::format("{}, seed {}", contestant.label, seed));
+  throw error.within(fmt::format("{}, seed {}", policy_choice.label, seed));
 }
 
 // Runs seed by seed, so that all policies progress equally.
@@ -244,7 +245,7 @@ std::vector<std::optional<CellResult>> run_all(Run& run) {
     // Finds contradictory options, and reads the data with all threads.
     make_environment(run.named->spec(), run.seeds[0]);
   }
-  const std::size_t count = run.contestants.size();
+  const std::size_t count = run.policies.size();
   std::vector<std::optional<CellResult>> results(count * run.seeds.size());
   ThreadPool threads(run.threads);
   threads.parallel_for(results.size(), 1, [&](std::size_t i, std::size_t) {
@@ -252,7 +253,7 @@ std::vector<std::optional<CellResult>> run_all(Run& run) {
       return;
     }
     try {
-      results[i] = run_one(run, run.contestants[i % count], run.seeds[i / count]);
+      results[i] = run_one(run, run.policies[i % count], run.seeds[i / count]);
       ++run.cells_done;
     } catch (...) {
       run.control.stop = true;
@@ -303,25 +304,25 @@ py::list run(const py::object& environment, const py::list& policies, std::uint6
   }
   for (const py::handle entry : policies) {
     const auto pair = py::cast<std::pair<std::string, py::object>>(entry);
-    Contestant contestant{.label = pair.first, .spec = std::nullopt, .make = pair.second};
+    PolicyChoice policy_choice{.label = pair.first, .spec = std::nullopt, .make = pair.second};
     if (py::isinstance<py::str>(pair.second)) {
       const std::vector<PolicySpec> named = parse_policies(py::cast<std::string>(pair.second));
       if (named.size() != 1) {
         refuse_value("policies", "one policy in each entry", py::cast<std::string>(pair.second));
       }
-      contestant.spec =
+      policy_choice.spec =
           run.named == nullptr ? named.front() : fitted_to(run.named->spec(), named).front();
     }
-    run.contestants.push_back(std::move(contestant));
+    run.policies.push_back(std::move(policy_choice));
   }
   run.rounds = rounds;
   run.seeds = seeds;
   run.threads = threads;
-  if (rounds == 0 || seeds.empty() || run.contestants.empty()) {
+  if (rounds == 0 || seeds.empty() || run.policies.empty()) {
     throw py::value_error("rounds, seeds, policies: expected at least one of each");
   }
 
-  const std::size_t cells = run.contestants.size() * seeds.size();
+  const std::size_t cells = run.policies.size() * seeds.size();
   std::vector<std::optional<CellResult>> results;
   Background background([&] { results = run_all(run); },
                         [&](bool wanted) {

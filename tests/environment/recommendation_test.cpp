@@ -115,7 +115,7 @@ void expect_uniform(const std::map<std::uint64_t, int>& times, std::size_t kinds
   }
 }
 
-TEST(RecommendationWorld, UsersPlacesAndPairsAreDrawnUniformly) {
+TEST(RecommendationWorld, UsersPositionsAndPairsAreDrawnUniformly) {
   const Case made = make_case();
   RecommendationWorld world(made.data, made.pool, {}, 3);
   std::map<std::uint64_t, int> users;

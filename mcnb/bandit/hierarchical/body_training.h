@@ -21,8 +21,8 @@ struct BodyTraining {
   std::uint64_t passes = 4;   // over the samples, at least
   std::size_t batch = 16;
   double rate = 2e-3;
-  // How strongly every learner is pulled to zero at arms that others have seen: as if it had so
-  // many rewards of zero there, per reward that learners have on average.
+  // How strongly all that a learner expects is pulled to zero at the arms that any learner has
+  // seen: as if it had so many rewards of zero there, per reward that learners have on average.
   double pull = 0.05;
 };
 

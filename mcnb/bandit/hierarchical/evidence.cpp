@@ -187,7 +187,9 @@ SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior&
   add_squares(threads, half.transpose(), SymmetricMatrix::Sign::kPlus, posterior.covariance);
   posterior.mean =
       deviations.asDiagonal() * factor.solve(deviations.cwiseProduct(evidence.weighted));
-  const double quadratic = evidence.quadratic - evidence.weighted.dot(posterior.mean);
+  // Never negative but for rounding.
+  const double quadratic =
+      std::max(0.0, evidence.quadratic - evidence.weighted.dot(posterior.mean));
   const double count = evidence.rewards + kNoisePriorCount;
   posterior.noise = (quadratic + kNoisePriorSum) / count;
   posterior.log_evidence = -0.5 * count * std::log(posterior.noise) -

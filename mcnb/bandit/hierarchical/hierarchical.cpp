@@ -80,8 +80,9 @@ OptionTable<HierarchicalOptions> option_table() {
       .count("body_passes", &O::body_passes, {0, 1e6},
              "trained features: the fewest times that one training sees each reward")
       .number("pull", &O::pull, {0.0, 1e6},
-              "trained features: how strongly a user's own part is pulled to zero at arms that any "
-              "user has seen, in rewards per reward that users have on average");
+              "trained features: how strongly what is expected for a user is pulled to zero at "
+              "arms that "
+              "any user has seen, in rewards of zero per reward that users have on average");
   return table;
 }
 

@@ -19,12 +19,12 @@ using Eigen::VectorXd;
 // would make batches of many rewards slow.
 constexpr std::size_t kRecentPerReward = 2;
 
+// The reciprocal condition of the matrices below which `forget` computes the shared coefficients
+// from all other rewards instead.
+constexpr double kSmallestConditionToSubtract = 1e-6;
+
 constexpr double kFirstNoise = 0.1;
 constexpr double kOwnConstantBesideBody = 0.001;
-
-MatrixXd inverse_of(const MatrixXd& positive) {
-  return positive.llt().solve(MatrixXd::Identity(positive.rows(), positive.cols()));
-}
 
 }  // namespace
 
@@ -63,7 +63,8 @@ OwnLearner& Hierarchy::fresh(std::size_t index) {
   return learner.own;
 }
 
-// The same without a trace in the saved state. What `fresh` computes later has the same bits.
+// Like `fresh`, but leaves no trace in the saved state. What `fresh` computes later has the same
+// bits.
 const OwnLearner& Hierarchy::fresh_for_prediction(std::size_t index) {
   Learner& learner = learners_[index];
   if (learner.epoch != epoch_) {
@@ -194,24 +195,39 @@ double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float r
   return inference.squared_error;
 }
 
-// The learner's rewards leave the shared coefficients by the step that adding them would be, turned
-// round: with X their features and V their covariance given w0, the rewards' covariance given all
-// other rewards is V - X P X^T under the present P.
+// Takes what the learner's rewards said about the shared coefficients off their precision. Returns
+// false, and changes nothing, where rounding would make that inexact.
+bool Hierarchy::subtract(std::size_t learner) {
+  RewardSums sums(now_.map, now_.prior.memory);
+  sums.add(book_->history(learner), book_->user(learner), threads_);
+  const Evidence evidence = sums.evidence(now_.prior, threads_);
+  const Eigen::LLT<MatrixXd> covariance(now_.covariance.dense());
+  if (covariance.info() != Eigen::Success || covariance.rcond() < kSmallestConditionToSubtract) {
+    return false;
+  }
+  const MatrixXd identity = MatrixXd::Identity(now_.mean.size(), now_.mean.size());
+  const MatrixXd precision = covariance.solve(identity);
+  const Eigen::LLT<MatrixXd> without(precision - evidence.information.dense());
+  if (without.info() != Eigen::Success || without.rcond() < kSmallestConditionToSubtract) {
+    return false;
+  }
+  now_.covariance.assign(without.solve(identity));
+  now_.mean = without.solve(precision * now_.mean - evidence.weighted);
+  return true;
+}
+
 void Hierarchy::forget(std::size_t learner) {
   end_fit();
   fresh(learner);
-  if (!book_->history(learner).empty()) {
-    RewardSums sums(now_.map, now_.prior.memory);
-    sums.add(book_->history(learner), book_->user(learner), threads_);
-    const Evidence evidence = sums.evidence(now_.prior, threads_);
-    const MatrixXd precision = inverse_of(now_.covariance.dense());
-    const VectorXd weighted = precision * now_.mean - evidence.weighted;
-    const Eigen::LLT<MatrixXd> without(precision - evidence.information.dense());
-    now_.covariance.assign(without.solve(MatrixXd::Identity(precision.rows(), precision.cols())));
-    now_.mean = without.solve(weighted);
-  }
+  const bool is_done = book_->history(learner).empty() || subtract(learner);
   book_->clear(learner);
   learners_[learner].own.drop();
+  if (!is_done) {
+    const HierarchyFit others(book_, now_.map, now_.scales, now_.prior.noise, {});
+    SharedPosterior posterior = others.posterior_under(now_.scales, threads_);
+    now_.mean = std::move(posterior.mean);
+    now_.covariance = std::move(posterior.covariance);
+  }
 }
 
 double Hierarchy::log_evidence(const HierarchyScales& scales) {
@@ -325,9 +341,14 @@ void Hierarchy::switch_to_next() {
     learners_[index].epoch = epoch_;
     learners_[index].only_predicted = false;
   }
-  garbage_ = {std::move(next_->learners), std::exchange(recent_, {}), book_->end_fit()};
+  garbage_.learners.merge(next_->learners);
+  garbage_.rewards.insert(garbage_.rewards.end(), std::move_iterator(recent_.begin()),
+                          std::move_iterator(recent_.end()));
+  recent_.clear();
+  garbage_.copies.merge(book_->end_fit());
+  garbage_.faded.merge(faded_);
+  faded_.clear();  // those that the garbage has already
   next_.reset();
-  faded_.clear();
 }
 
 void Hierarchy::free_garbage() {
@@ -335,6 +356,9 @@ void Hierarchy::free_garbage() {
   for (int i = 0; i < kAtOnce; ++i) {
     if (!garbage_.learners.empty()) {
       garbage_.learners.erase(garbage_.learners.begin());
+    }
+    if (!garbage_.faded.empty()) {
+      garbage_.faded.erase(garbage_.faded.begin());
     }
     if (!garbage_.rewards.empty()) {
       garbage_.rewards.pop_back();

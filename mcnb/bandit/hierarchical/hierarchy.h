@@ -88,7 +88,7 @@ class Hierarchy {
   // installs them.
   void fit(const FitOptions& options = {});
 
-  // The same beside the rounds (policy.h).
+  // As `fit`, but beside the rounds (policy.h).
   std::shared_ptr<HierarchyFit> begin_fit(const FitOptions& options);
   // The fit that `begin_fit` returned, until it is finished or ended.
   const std::shared_ptr<HierarchyFit>& fit_in_progress() const { return fit_; }
@@ -132,6 +132,7 @@ class Hierarchy {
     std::map<std::uint32_t, NextLearner> learners;
     std::vector<RecentReward> rewards;
     HistoryBook::Copies copies;
+    std::map<std::size_t, RewardHistory> faded;
   };
   // The state under the scales of a finished fit, while it catches up with recent rewards.
   struct Next {
@@ -149,6 +150,7 @@ class Hierarchy {
   };
   Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                   std::span<const float> user, std::span<const float> arm, float reward);
+  bool subtract(std::size_t learner);
   OwnLearner& fresh(std::size_t learner);
   const OwnLearner& fresh_for_prediction(std::size_t learner);
   void find_squares(const SymmetricMatrix& covariance);

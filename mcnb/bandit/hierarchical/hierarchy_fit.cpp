@@ -23,8 +23,9 @@ constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
 constexpr int kMemorySteps = 2;  // in one fit
 
-// Of an own part that is pulled to zero as if the learner had `pull` rewards for each one that
-// learners have on average, at arms like theirs.
+// Sets the correlation so that a learner's own part is pulled to zero: as if the learner had `pull`
+// rewards of zero, at arms like those of all learners, for each reward that learners have on
+// average.
 void pull_to_zero(const FeatureMap& map, const RewardSums& sums, double pull,
                   HierarchyScales& scales) {
   const std::span<const FeatureGroup> groups = map.groups();
@@ -190,8 +191,8 @@ void HierarchyFit::run(ThreadPool& threads) {
   SharedPosterior shared =
       is_all ? posterior(prior_of(map, scales, noise_)) : posterior_of(map, scales, threads);
   // Without a finite result the present scales stay.
-  const bool is_finite =
-      std::isfinite(shared.noise) && shared.mean.allFinite() && scales.correlation.allFinite();
+  const bool is_finite = std::isfinite(shared.noise) && shared.noise > 0.0 &&
+                         shared.mean.allFinite() && scales.correlation.allFinite();
   if (!cancelled_ && is_finite) {
     found_ = FittedPosterior{map, std::move(scales), std::move(shared)};
   }

@@ -12,8 +12,9 @@ namespace mcnb {
 struct HierarchyScales {
   ByFeatureGroup<double> shared{10.0, 1.0, 1.0, 1.0, 0.01};
   ByFeatureGroup<double> own{0.03, 0.3, 0.3, 0.0, 1.0};
-  double memory = 0.03;         // tau; 0 turns the memory off
-  Eigen::MatrixXd correlation;  // R; the own covariance is D^(1/2) R D^(1/2)
+  double memory = 0.03;  // tau; 0 turns the memory off
+  // R, close to a correlation matrix: the own covariance is D^(1/2) R D^(1/2), D the own scales.
+  Eigen::MatrixXd correlation;
 
   bool operator==(const HierarchyScales& other) const;
   void save(StateWriter& writer) const;

@@ -53,8 +53,8 @@ class HistoryBook {
   using Copies = std::map<std::uint32_t, std::shared_ptr<RewardHistory>>;
   // Returns the copies, which nobody needs any more. Freeing thousands takes its time.
   Copies end_fit();
-  // Puts in place what the rewards since then, and the fading, have made of a history. `history`
-  // becomes what was there before.
+  // Exchanges a learner's history with `history`, which has the rewards since the fit began and has
+  // faded.
   void replace(std::size_t learner, std::shared_ptr<RewardHistory>& history);
 
   // A learner as it was when the fit began, with rewards faded until then.

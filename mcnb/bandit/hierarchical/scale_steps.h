@@ -19,7 +19,7 @@ double log_prior(double scale);
 // the constant.
 bool is_fixed(const FeatureMap& map, FeatureGroup group);
 
-// Moves the scale of every group of features that is not fixed, but for the shared constant's.
+// Moves the scale of every group of features, except the fixed ones and the shared constant's.
 // Requires the posterior and the moments under `prior`, which is that of `scales`.
 void improve_scales(const FeatureMap& map, const HierarchyPrior& prior,
                     const SharedPosterior& shared, const OwnMoments& own, HierarchyScales& scales);

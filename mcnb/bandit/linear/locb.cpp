@@ -99,7 +99,7 @@ class Locb final : public Policy {
     std::vector<Score> scores(round.arms.size());
     for_all_arms(round, threads_, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        scores[i] = judge(round.arms[i], scale).score;
+        scores[i] = highest_cluster_score(round.arms[i], scale).score;
       }
     });
     return scores;
@@ -107,7 +107,8 @@ class Locb final : public Policy {
 
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override {
     users_.check_arm(arm);
-    const Cluster* best = judge(arm, exploration_scale(options_.alpha, rewards_)).cluster;
+    const Cluster* best =
+        highest_cluster_score(arm, exploration_scale(options_.alpha, rewards_)).cluster;
     if (best == nullptr) {
       return std::vector{arm.user};
     }
@@ -186,9 +187,10 @@ class Locb final : public Policy {
     LinearGroup state;  // of all members
   };
 
-  struct Judgement {
+  // The score that one cluster gives to an arm.
+  struct ClusterScore {
     Score score;
-    const Cluster* cluster = nullptr;  // the cluster that counted; nullptr: the user's own state
+    const Cluster* cluster = nullptr;  // nullptr: the user's own state
   };
 
   // `row` is the user's row, if it has samples.
@@ -237,8 +239,9 @@ class Locb final : public Policy {
     return {users_, threads_, exploration_scale(options_.alpha, rewards_)};
   }
 
-  Judgement judge(const Arm& arm, double scale) const {
-    std::optional<Judgement> best;
+  // Compares the scores that the clusters of the arm's user give to the arm.
+  ClusterScore highest_cluster_score(const Arm& arm, double scale) const {
+    std::optional<ClusterScore> best;
     for_opinions(arm, [&](const Cluster* cluster, const RidgeState* ridge) {
       const RidgePrediction said = predict(ridge, arm.features.values, options_.lambda);
       const Score score(said.estimate, {{"uncertainty", scale * said.uncertainty}},

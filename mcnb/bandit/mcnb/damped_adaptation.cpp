@@ -36,6 +36,10 @@ bool MetaLearner::take_damped_step(const std::vector<Draw>& draws, const Histori
     }
   }
   shorten_step(descent.size.stable_part(), [&](double part) {
+    if (part == 0.0) {  // 0 x an infinite gradient is not 0
+      network = scratch.before;
+      return improves();
+    }
     const double factor = part * rate * descent.scale;
     for (std::size_t i = 0; i < network.size(); ++i) {
       network[i] = static_cast<float>(scratch.before[i] - factor * scratch.direction[i]);

@@ -383,8 +383,11 @@ void Mcnb::move_meta_learner(const Candidate& served, const Cluster& cluster) {
   }
 }
 
-// theta^v = theta^v - eta_1 grad (f(x; theta^v) - r)^2 / 2. The learners agree on the sample up to
-// the cluster's gap: if the step of the served one is ordinary, all steps are.
+// theta^v = theta^v - eta_1 grad (f(x; theta^v) - r)^2 / 2. Only the step of the served learner is
+// tested: if it is ordinary, all learners take plain steps, otherwise each is damped where it needs
+// to be. The learners agree on f(x) up to the cluster's gap, but not on |grad f(x)|, so the plain
+// step of another member may be longer than is_ordinary_step allows. This is accepted: a test of
+// each member would cost about as much as its step, and a learner is tested when it is served.
 void Mcnb::step_learners(std::span<const UserId> learners, UserId served, const Sample& sample) {
   const ScopedTimer timer(seconds_.training);
   last_decision_.clear();

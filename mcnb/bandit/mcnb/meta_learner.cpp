@@ -10,6 +10,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kPrefetchDistance = 8;  // draws
+constexpr float kOrdinaryParameter = 16.0F;   // the largest that an unchecked adaptation may leave
 
 // a . b; inputs that only one of the two has count as zero in the other.
 float inner_product(const Features& a, const Features& b) {

@@ -41,7 +41,7 @@ struct Metrics {
   std::atomic<double> last_fit_seconds{0.0};
   // The longest time for which decisions had to wait for other work on the models.
   std::atomic<double> longest_batch_seconds{0.0};
-  // The same without the time in which the thread did not run.
+  // The longest such time, without the time in which the thread did not run.
   std::atomic<double> longest_batch_processor_seconds{0.0};
   Histogram commit_rows{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
   Histogram commit_seconds{{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}};

@@ -34,6 +34,31 @@ TEST(Hierarchy, ForgettingALearnerIsAsIfItHadNeverBeenThere) {
   }
 }
 
+// With long arms the precision of the shared coefficients is so large that taking off what one
+// learner added would leave nothing but rounding.
+TEST(Hierarchy, ForgettingIsExactForLongArmsToo) {
+  ThreadPool threads(1);
+  const World world{"long arms", {.inputs = 8, .shared_products = true}, 0.1, 0};
+  Hierarchy hierarchy = make(world, threads);
+  Hierarchy without = make(world, threads);
+  Rng rng(11, Stream::kTest);
+  for (std::size_t i = 0; i < 300; ++i) {
+    std::vector<float> arm(8);
+    for (float& value : arm) {
+      value = 30.0F * static_cast<float>(rng.normal());
+    }
+    const std::size_t learner = i % 20 == 0 ? 0 : 1;
+    const auto reward = static_cast<float>(rng.normal());
+    hierarchy.learn(learner, arm, reward);
+    if (learner == 0) {
+      without.learn(learner, arm, reward);
+    }
+  }
+  hierarchy.forget(1);
+  const Eigen::VectorXd& expected = without.shared_mean();
+  EXPECT_LT((hierarchy.shared_mean() - expected).norm(), 1e-6 * expected.norm());
+}
+
 TEST(Hierarchy, TheEvidenceIsThatOfTheDenseGaussian) {
   ThreadPool threads(1);
   for (const World& world : worlds()) {

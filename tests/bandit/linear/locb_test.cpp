@@ -99,13 +99,13 @@ class PlainLocb {
     }
   }
 
-  // The score of an arm, and every set of users that it may have come from (some differ only in
-  // users without samples, or by rounding).
-  struct Judgement {
+  // The highest score of an arm, and every set of users that it may have come from (some differ
+  // only in users without samples, or by rounding).
+  struct HighestScore {
     double score = 0.0;
     std::set<std::vector<UserId>> clusters;
   };
-  Judgement judge(const Arm& arm) {
+  HighestScore highest_score(const Arm& arm) {
     std::vector<std::pair<double, std::vector<UserId>>> all;
     for (const Cluster& cluster : clusters_) {
       if (cluster.members.count(index(arm.user)) > 0) {
@@ -122,7 +122,7 @@ class PlainLocb {
       ++happened_.lonely;
       return {score(users_[index(arm.user)], arm), {{arm.user}}};
     }
-    Judgement best{.score = all[0].first};
+    HighestScore best{.score = all[0].first};
     for (const auto& [value, members] : all) {
       best.score = std::max(best.score, value);
     }
@@ -213,11 +213,11 @@ Happened expect_matches_in_one(GroupWorld world, const Settings& settings, const
     const std::vector<Score> scores = policy->scores(own.round);
     std::vector<Score> expected(scores.size());
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      const PlainLocb::Judgement judgement = twin.judge(own.round.arms[i]);
-      expected[i].value = judgement.score;
-      EXPECT_NEAR(scores[i].value, judgement.score, kTolerance) << "round " << id << ", " << i;
+      const PlainLocb::HighestScore best = twin.highest_score(own.round.arms[i]);
+      expected[i].value = best.score;
+      EXPECT_NEAR(scores[i].value, best.score, kTolerance) << "round " << id << ", " << i;
       const std::vector<UserId> cluster = *policy->cluster(own.round.arms[i]);
-      EXPECT_EQ(judgement.clusters.count(cluster), 1U) << "round " << id << ", " << i;
+      EXPECT_EQ(best.clusters.count(cluster), 1U) << "round " << id << ", " << i;
       EXPECT_EQ(scores[i].cluster_size, cluster.size());
     }
     const ArmIndex choice = policy->choose(own.round);

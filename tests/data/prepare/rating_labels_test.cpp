@@ -7,7 +7,7 @@
 #include "mcnb/data/prepare/reduced_ratings.h"
 #include "tests/data/rating_cases.h"
 
-namespace mcnb::judgements_test {
+namespace mcnb::rating_labels_test {
 namespace {
 
 using PairSet = std::set<std::pair<std::uint32_t, std::uint32_t>>;
@@ -154,12 +154,12 @@ TEST(RatingLabels, WhereThereAreFewOtherPairsAllAreTaken) {
 }
 
 TEST(RatingLabels, RefusesLinksThatAreNoGraph) {
-  const auto judge = [](const std::vector<Rated>& rows) {
+  const auto label = [](const std::vector<Rated>& rows) {
     label_links(reduce_all(make_ratings(rows, 4, 4)), {.kind = RatingKind::kLinks});
   };
-  expect_error(ErrorKind::kInput, "both directions", [&] { judge({{0, 1, 1}}); });
-  expect_error(ErrorKind::kInput, "both directions", [&] { judge({{1, 0, 1}, {2, 3, 1}}); });
-  expect_error(ErrorKind::kInput, "to itself", [&] { judge({{1, 1, 1}}); });
+  expect_error(ErrorKind::kInput, "both directions", [&] { label({{0, 1, 1}}); });
+  expect_error(ErrorKind::kInput, "both directions", [&] { label({{1, 0, 1}, {2, 3, 1}}); });
+  expect_error(ErrorKind::kInput, "to itself", [&] { label({{1, 1, 1}}); });
   expect_error(ErrorKind::kInput, "same nodes", [] {
     label_links(reduce_all(make_ratings(std::vector<Rated>{{0, 1, 1}, {1, 0, 1}}, 4, 3)), {});
   });
@@ -183,4 +183,4 @@ TEST(RatingLabels, AHalfIsExactlyOneAndEveryRowIsAsLikely) {
 }
 
 }  // namespace
-}  // namespace mcnb::judgements_test
+}  // namespace mcnb::rating_labels_test

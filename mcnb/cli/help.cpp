@@ -71,23 +71,30 @@ void print_environments(const HelpFlags& flags) {
   print_entries(groups, flags, "environment");
 }
 
-constexpr const char* kWhichPolicy =
-    R"(## Which one should I use?
-
-docs/RESULTS.md has the measurements behind this table.
-
-| situation | policy |
-|---|---|
-| you want the least regret: recommendations, the service's features, hidden groups of users | `hierarchical` |
-| a user meets the same arm again and again | `hierarchical`; its `memory` is made for this |
-| tastes drift | `hierarchical:half_life=8000`, about the rewards of all users in which tastes change by half |
-| arms of more than 64 numbers, or a class per arm (pictures, sensors) | `hierarchical`, which trains a hidden layer; `neural-linear` comes close in a fraction of the time |
-| decisions in a few microseconds, or a model that is easy to explain | `linucb:users=hybrid:products=yes` up to some 20 numbers, `linucb:users=each` beyond |
-| explicit groups of users | `club:alpha_2=1` if users have long histories |
-| the paper's algorithm: to study it, or to compare with it | `mcnb`; it has more regret than `hierarchical` on most tasks |
-| a baseline | `random`, `epsilon-greedy`, and `oracle` in synthetic worlds |
-
-)";
+// Which policy to choose when, from the measurements in docs/RESULTS.md.
+TextTable which_policy() {
+  TextTable table({"situation", "policy"});
+  table.add_row(
+      {"you want the least regret: recommendations, the service's features, hidden groups "
+       "of users",
+       "`hierarchical`"});
+  table.add_row({"a user meets the same arm again and again",
+                 "`hierarchical`; its `memory` is made for this"});
+  table.add_row({"tastes drift",
+                 "`hierarchical:half_life=8000`, about the rewards of all users in which tastes "
+                 "change by half"});
+  table.add_row({"arms of more than 64 numbers, or a class per arm (pictures, sensors)",
+                 "`hierarchical`, which trains a hidden layer; `neural-linear` comes close in a "
+                 "fraction of the time"});
+  table.add_row({"decisions in a few microseconds, or a model that is easy to explain",
+                 "`linucb:users=hybrid:products=yes` up to some 20 numbers, `linucb:users=each` "
+                 "beyond"});
+  table.add_row({"explicit groups of users", "`club:alpha_2=1` if users have long histories"});
+  table.add_row({"the paper's algorithm: to study it, or to compare with it",
+                 "`mcnb`; it has more regret than `hierarchical` on most tasks"});
+  table.add_row({"a baseline", "`random`, `epsilon-greedy`, and `oracle` in synthetic worlds"});
+  return table;
+}
 
 // A page for the documentation: docs/POLICIES.md is this output, word for word.
 void print_policies(const HelpFlags& flags) {
@@ -99,9 +106,10 @@ void print_policies(const HelpFlags& flags) {
     }
     fmt::print(
         "# Policies\n\nWritten by `mcnb policies --markdown`; a test compares it with the program. "
-        "A policy is\nchosen as `--policy name:option=value:option=value`.\n\n{}## All "
-        "policies\n\n{}\n",
-        kWhichPolicy, table.markdown());
+        "A policy is\nchosen as `--policy name:option=value:option=value`.\n\n"
+        "## Which one should I use?\n\ndocs/RESULTS.md has the measurements behind this table.\n\n"
+        "{}\n## All policies\n\n{}\n",
+        which_policy().markdown(), table.markdown());
   }
   print_entries(all, flags, "policy");
 }

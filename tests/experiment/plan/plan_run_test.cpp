@@ -93,11 +93,12 @@ TEST(PlanRun, TuningChoosesTheLeastRegretOnSeedsOfItsOwn) {
 
 TEST(PlanRun, APointThatFailsIsNotChosenAndStopsNothing) {
   const TemporaryFolder folder;
-  Plan plan = plan_from(
-      folder,
-      "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
-      "policies = [\"mcnb:width=8:training=replay:optimiser=sgd\", \"random\"]\n[tune]\nrounds = 60\nseeds = 1\n"
-      "[[tune.grid]]\npolicies = [\"mcnb\"]\nlearning_rate = [1000, 0.05]\n");
+  Plan plan =
+      plan_from(folder,
+                "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
+                "policies = [\"mcnb:width=8:training=replay:optimiser=sgd\", \"random\"]\n"
+                "[tune]\nrounds = 60\nseeds = 1\n"
+                "[[tune.grid]]\npolicies = [\"mcnb\"]\nlearning_rate = [1000, 0.05]\n");
   const CellStore store(folder / "cells.sqlite", "a");
   const Ran ran = run(plan, store, {.tune = true});
   ASSERT_EQ(ran.results.failures.size(), 1U);
@@ -192,11 +193,15 @@ TEST(PlanRun, MatchedPoliciesAreTunedWithTheStepsTheyGet) {
 
 TEST(PlanRun, WhereTheModelFailsTheOthersAreLeftOutAndTheRestGoesOn) {
   const TemporaryFolder folder;
+  const std::string diverging = "mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000";
   const Plan plan = plan_from(
       folder,
       "environments = [\"synthetic:users=8:items=0:arms=4\", \"synthetic:users=9:items=0\"]\n"
-      "rounds = 60\nseeds = 1\npolicies = [\"mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000\", "
-      "\"neuucb-one:width=8\"]\nmatched_to = \"mcnb:width=8:training=replay:optimiser=sgd:learning_rate=1000\"\n");
+      "rounds = 60\nseeds = 1\npolicies = [\"" +
+          diverging +
+          "\", \"neuucb-one:width=8\"]\n"
+          "matched_to = \"" +
+          diverging + "\"\n");
   const CellStore store(folder / "cells.sqlite", "a");
   for (int call = 0; call < 2; ++call) {
     const Ran ran = run(plan, store);
@@ -216,8 +221,9 @@ TEST(PlanRun, APolicyWhoseGridFailsStaysAsItIs) {
   const Plan plan =
       plan_from(folder,
                 "environments = [\"synthetic:users=8:items=0:arms=4\"]\nrounds = 60\nseeds = 1\n"
-                "policies = [\"random\", \"mcnb:width=8:training=replay:optimiser=sgd\"]\n[tune]\nrounds = 60\n"
-                "seeds = 1\n[[tune.grid]]\npolicies = [\"mcnb\"]\nlearning_rate = [900, 1000]\n");
+                "policies = [\"random\", \"mcnb:width=8:training=replay:optimiser=sgd\"]\n"
+                "[tune]\nrounds = 60\nseeds = 1\n[[tune.grid]]\npolicies = "
+                "[\"mcnb\"]\nlearning_rate = [900, 1000]\n");
   const Ran ran = run(plan, CellStore(folder / "cells.sqlite", "a"), {.tune = true});
   EXPECT_EQ(ran.results.failures.size(), 2U);
   EXPECT_TRUE(ran.results.chosen.empty());

@@ -150,7 +150,7 @@ class Hierarchy {
   };
   Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                   std::span<const float> user, std::span<const float> arm, float reward);
-  bool subtract(std::size_t learner);
+  bool subtract(std::size_t learner);  // a part of `forget`
   OwnLearner& fresh(std::size_t learner);
   const OwnLearner& fresh_for_prediction(std::size_t learner);
   void find_squares(const SymmetricMatrix& covariance);

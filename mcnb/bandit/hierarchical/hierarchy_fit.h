@@ -44,7 +44,7 @@ class HierarchyFit final : public BackgroundFit {
 
   void run() override;
   void run(ThreadPool& threads);
-  // The scales and the body, as bytes; empty after `cancel`.
+  // The scales and the body, as bytes; empty after `cancel`, or if what was found is not finite.
   std::string result() const override;
 
   const FitOptions& options() const { return options_; }

@@ -20,9 +20,9 @@ struct ScaleBenchOptions {
 
 // How a policy grows with its users: every user gets the same number of rewards, in random order,
 // through `learn`. Rounds are timed evenly over the last period between two fits; small numbers of
-// users play several worlds. Fits are run when they are due and timed apart. Prints the time of a
-// round with and without its share of the fits, as a ratio to that of the first number of users,
-// and the memory of a user.
+// users play several worlds. Times are processor time, so that other programs do not count. Fits
+// are run when they are due and timed apart. Prints the time of a round with and without its share
+// of the fits, as a ratio to that of the first number of users, and the memory of a user.
 void bench_scale(const ScaleBenchOptions& options);
 
 }  // namespace mcnb::bench

@@ -53,7 +53,7 @@ std::size_t Hierarchy::add_learner(std::span<const float> user) {
 void Hierarchy::rebuild(Learner& learner, const RewardHistory& history,
                         std::span<const float> user) {
   bytes_.own -= learner.own.memory_bytes();
-  learner.own.rebuild(now_.map, now_.prior, history, user);
+  learner.own.rebuild(now_.map, now_.prior, history, user, scratch_);
   learner.epoch = epoch_;
   bytes_.own += learner.own.memory_bytes();
 }
@@ -157,24 +157,24 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
 Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                                       std::span<const float> user, std::span<const float> arm,
                                       float reward) {
-  arms_.resize(signed_size(shared.map.shared_size()), 1);
-  shared.map.expand(arm, user, arms_.data(), last_hidden_);
-  const VectorXd features = arms_.col(0);
-  own.project(shared.map, shared.prior, history, user, arms_, projection_, scratch_);
+  VectorXd features(signed_size(shared.map.shared_size()));
+  shared.map.expand(arm, user, features.data(), last_hidden_);
+  arm_ = features;
+  own.project(shared.map, shared.prior, history, user, arm_, arm_projection_, scratch_);
   Inference inference{.known = history.find(arm)};
   const OwnLearner::Step step =
       OwnLearner::next_step(inference.known ? history.rewards()[*inference.known] : ArmRewards{},
                             static_cast<double>(reward), shared.prior.memory);
-  const auto residual = projection_.residual.col(0);
+  const auto residual = arm_projection_.residual.col(0);
   residuals_.assign(2 * shared.covariance.padded_size(), 0.0);
   const std::span<double> padded = std::span(residuals_).first(shared.covariance.padded_size());
   const std::span<double> gain = std::span(residuals_).last(padded.size());
   std::copy_n(residual.data(), residual.size(), padded.begin());
   shared.covariance.multiply(threads_, padded, gain);
   const Eigen::Map<VectorXd> direction(gain.data(), residual.size());
-  const double own_variance = std::max(0.0, projection_.own_variance[0]);  // but for rounding
+  const double own_variance = std::max(0.0, arm_projection_.own_variance[0]);  // but for rounding
   const double variance = 1.0 / step.weight + own_variance + std::max(0.0, residual.dot(direction));
-  const double error = step.value - projection_.own_mean[0] - residual.dot(shared.mean);
+  const double error = step.value - arm_projection_.own_mean[0] - residual.dot(shared.mean);
   if (step.weight >= kSmallestRewardWeight) {
     shared.mean += direction * (error / variance);
     for (double& value : gain) {
@@ -201,7 +201,7 @@ double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float r
   book_->add_reward(learner, inference.known, arm, reward);
   const RewardHistory& history = book_->history(learner);
   if (inference.rebuild) {
-    own.rebuild(now_.map, now_.prior, history, user);
+    own.rebuild(now_.map, now_.prior, history, user, scratch_);
   }
   bytes_.own += own.memory_bytes();
   bytes_.own -= bytes_before;
@@ -335,13 +335,13 @@ void Hierarchy::learn_again(const RecentReward& recent) {
     if (next_->fading > 0.0) {
       history.fade(std::exp2(-next_->fading));
     }
-    learner.own.rebuild(map, prior, history, user);
+    learner.own.rebuild(map, prior, history, user, scratch_);
   }
   const Inference inference =
       infer(next_->shared, learner.own, history, user, recent.arm, recent.reward);
   history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
-    learner.own.rebuild(map, prior, history, user);
+    learner.own.rebuild(map, prior, history, user, scratch_);
   }
   if (is_full(history)) {
     history.fold(map, user, prior.memory);

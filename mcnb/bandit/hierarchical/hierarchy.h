@@ -202,6 +202,8 @@ class Hierarchy {
   std::vector<double> squares_;
   FeatureMap::LastHidden last_hidden_;
   Projection projection_;
+  Eigen::MatrixXd arm_;  // the same of one arm, whose size is another one
+  Projection arm_projection_;
   ProjectionScratch scratch_;
 };
 

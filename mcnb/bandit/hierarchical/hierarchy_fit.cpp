@@ -141,7 +141,8 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
     }
     OwnLearner learner;
     const HistoryBook::Entry& one = entries[i];
-    learner.rebuild(map_, prior, one.history, one.user);
+    ProjectionScratch scratch;
+    learner.rebuild(map_, prior, one.history, one.user, scratch);
     heads.own.col(signed_size(i)) =
         learner.mean(map_, prior, one.history, one.user, shared).cast<float>();
   });

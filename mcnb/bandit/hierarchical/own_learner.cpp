@@ -24,14 +24,15 @@ void push_tightly(std::vector<double>& list, double value) {
 // Takes the arms as they are, but for what own coefficients explain of their features.
 void subtract_explained(const FeatureMap& map, std::span<const float> user, const MatrixXd& arms,
                         const RowMatrix& explained, MatrixXd& residual) {
+  const auto used = explained.topLeftCorner(arms.cols(), signed_size(sample_size(map))).transpose();
   if (!UserLift::exists(map)) {
-    residual = arms - explained.transpose();
+    residual = arms - used;
     return;
   }
   const UserLift lift(map, user);
   residual = arms;
   for (Index k = 0; k < arms.cols(); ++k) {
-    lift.subtract_lifted(explained.row(k).transpose(), residual.col(k));
+    lift.subtract_lifted(used.col(k), residual.col(k));
   }
 }
 
@@ -53,15 +54,6 @@ VectorXd means_of(std::span<const ArmRewards> rewards) {
   return means;
 }
 
-MatrixXd covariance_of_means(const RowMatrix& samples, const HierarchyPrior& prior,
-                             const VectorXd& weights) {
-  const auto own_samples = samples.leftCols(prior.own.rows()).transpose();
-  const MatrixXd scaled = prior.own_factor.transpose().triangularView<Eigen::Upper>() * own_samples;
-  MatrixXd covariance = scaled.transpose() * scaled;
-  covariance.diagonal() += weights.cwiseInverse();
-  return covariance;
-}
-
 MatrixXd whitened_information(const MatrixXd& information, const HierarchyPrior& prior) {
   const auto factor = prior.own_factor.triangularView<Eigen::Lower>();
   const MatrixXd half = information * factor;
@@ -72,7 +64,7 @@ MatrixXd whitened_information(const MatrixXd& information, const HierarchyPrior&
 
 void OwnLearner::unpack_dual(std::size_t arms, RowMatrix& out) const {
   const Eigen::Index size = signed_size(arms);
-  out.resize(size, size);
+  make_room(out, arms, arms);
   const double* from = dual_.data();
   for (Eigen::Index row = 0; row < size; ++row) {
     for (Eigen::Index column = 0; column <= row; ++column) {
@@ -101,46 +93,57 @@ void OwnLearner::project(const FeatureMap& map, const HierarchyPrior& prior,
 
 void OwnLearner::project_primal(const Operand& own_arms, Projection& out,
                                 ProjectionScratch& scratch) const {
-  const Index count = signed_size(own_arms.rows);
-  scratch.direction.setZero(count, primal_->covariance.cols());
+  const std::size_t count = own_arms.rows;
+  const std::size_t own = own_arms.columns;
+  const auto kept = static_cast<std::size_t>(primal_->information.cols());
+  make_zeros(scratch.direction, count, own);
   add_product(own_arms, Operand::of(primal_->covariance), {scratch.direction});
-  scratch.explained.setZero(count, primal_->information.cols());
-  add_product(Operand::of(scratch.direction), Operand::of(primal_->information),
-              {scratch.explained});
-  out.own_variance = row_dots(own_arms, scratch.direction);
-  out.own_mean = scratch.direction * primal_->weighted;
+  const Operand direction = Operand::of(scratch.direction, count, own);
+  make_zeros(scratch.explained, count, kept);
+  add_product(direction, Operand::of(primal_->information), {scratch.explained});
+  out.own_variance = row_dots(own_arms, direction);
+  out.own_mean =
+      scratch.direction.topLeftCorner(signed_size(count), signed_size(own)) * primal_->weighted;
 }
 
 void OwnLearner::project_dual(const FeatureMap& map, const HierarchyPrior& prior,
                               const RewardHistory& history, std::span<const float> user,
                               const Operand& own_arms, Projection& out,
                               ProjectionScratch& scratch) const {
-  const Index count = signed_size(own_arms.rows);
-  const Index own = prior.own.rows();
-  const auto own_size = static_cast<std::size_t>(own);
-  scratch.prior_arms.setZero(count, own);
+  const std::size_t count = own_arms.rows;
+  const std::size_t own = own_arms.columns;
+  make_zeros(scratch.prior_arms, count, own);
   // Symmetric, so that columns are rows.
-  const Operand own_covariance{prior.own.data(), own_size, own_size, own_size, 1};
-  add_product(own_arms, own_covariance, {scratch.prior_arms});
-  out.own_variance = row_dots(own_arms, scratch.prior_arms);
+  add_product(own_arms, {prior.own.data(), own, own, own, 1}, {scratch.prior_arms});
+  out.own_variance = row_dots(own_arms, Operand::of(scratch.prior_arms, count, own));
   if (history.empty()) {
-    out.own_mean = VectorXd::Zero(count);
+    out.own_mean = VectorXd::Zero(signed_size(count));
     return;
   }
-  const Operand samples = Operand::of(samples_of(map, history, user, scratch.samples))
-                              .rows_from(0, history.arm_count());
-  const Index arms = signed_size(history.arm_count());
-  unpack_dual(history.arm_count(), scratch.dual);
-  scratch.turned = scratch.prior_arms.transpose();
-  scratch.overlaps.setZero(arms, count);
-  add_product(samples.columns_from(0, own_size), Operand::of(scratch.turned), {scratch.overlaps});
-  scratch.direction.setZero(count, arms);
-  add_product(Operand::of(scratch.overlaps).transposed(), Operand::of(scratch.dual),
-              {scratch.direction});
-  scratch.explained.setZero(count, signed_size(samples.columns));
-  add_product(Operand::of(scratch.direction), samples, {scratch.explained});
-  out.own_variance -= scratch.overlaps.transpose().cwiseProduct(scratch.direction).rowwise().sum();
-  out.own_mean = scratch.direction * means_of(history.rewards());
+  const std::size_t arms = history.arm_count();
+  const Operand samples =
+      Operand::of(samples_of(map, history, user, scratch.samples), arms, sample_size(map));
+  unpack_dual(arms, scratch.dual);
+  make_room(scratch.turned, own, count);
+  const auto used_count = signed_size(count);
+  const auto used_arms = signed_size(arms);
+  scratch.turned.topLeftCorner(signed_size(own), used_count) =
+      scratch.prior_arms.topLeftCorner(used_count, signed_size(own)).transpose();
+  make_zeros(scratch.overlaps, arms, count);
+  add_product(samples.columns_from(0, own), Operand::of(scratch.turned, own, count),
+              {scratch.overlaps});
+  make_zeros(scratch.direction, count, arms);
+  add_product(Operand::of(scratch.overlaps, arms, count).transposed(),
+              Operand::of(scratch.dual, arms, arms), {scratch.direction});
+  const auto direction = scratch.direction.topLeftCorner(used_count, used_arms);
+  make_zeros(scratch.explained, count, samples.columns);
+  add_product(Operand::of(scratch.direction, count, arms), samples, {scratch.explained});
+  out.own_variance -= scratch.overlaps.topLeftCorner(used_arms, used_count)
+                          .transpose()
+                          .cwiseProduct(direction)
+                          .rowwise()
+                          .sum();
+  out.own_mean = direction * means_of(history.rewards());
 }
 
 // The features of the history's arms, in the first rows of the result.
@@ -176,8 +179,9 @@ bool OwnLearner::add(const FeatureMap& map, const RewardHistory& history,
   const double scale = 1.0 / step.weight + own_variance;
   if (primal_) {
     if (step.weight >= kSmallestRewardWeight) {
-      const VectorXd direction = scratch.direction.row(0).transpose() / std::sqrt(scale);
       const auto own = features.head(signed_size(map.own_size()));
+      const VectorXd direction =
+          scratch.direction.row(0).head(own.size()).transpose() / std::sqrt(scale);
       const auto kept = features.head(primal_->information.cols());
       primal_->covariance.noalias() -= direction * direction.transpose();
       primal_->information.noalias() += (step.weight * own) * kept.transpose();
@@ -189,7 +193,8 @@ bool OwnLearner::add(const FeatureMap& map, const RewardHistory& history,
     const double count = history.rewards()[*known].count;
     unpack_dual(history.arm_count(), scratch.dual);
     const double change = 1.0 / (count + 1.0) - 1.0 / count;
-    const VectorXd column = scratch.dual.col(signed_size(*known));
+    const VectorXd column =
+        scratch.dual.col(signed_size(*known)).head(signed_size(history.arm_count()));
     const double factor = change / (1.0 + change * column[signed_size(*known)]);
     double* to = dual_.data();
     for (Eigen::Index row = 0; row < column.size(); ++row) {
@@ -227,8 +232,8 @@ VectorXd OwnLearner::mean(const FeatureMap& map, const HierarchyPrior& prior,
     return VectorXd::Zero(prior.own.rows());
   }
   RowMatrix room;
-  const auto samples =
-      samples_of(map, history, user, room).topRows(signed_size(history.arm_count()));
+  const auto samples = samples_of(map, history, user, room)
+                           .topLeftCorner(signed_size(history.arm_count()), known.size());
   RowMatrix dual;
   unpack_dual(history.arm_count(), dual);
   const VectorXd rest = means_of(history.rewards()) - samples * known;
@@ -242,30 +247,70 @@ void OwnLearner::drop() {
 }
 
 void OwnLearner::rebuild(const FeatureMap& map, const HierarchyPrior& prior,
-                         const RewardHistory& history, std::span<const float> user) {
-  drop();
+                         const RewardHistory& history, std::span<const float> user,
+                         ProjectionScratch& scratch) {
+  samples_.reset();
+  primal_.reset();
   if (history.empty()) {
+    drop();
     return;
   }
+  if (is_dual(map, history)) {
+    expand_samples(map, history, user, scratch.samples);
+    rebuild_dual(map, prior, history, scratch);
+    return;
+  }
+  drop();
   RowMatrix samples;
   expand_samples(map, history, user, samples);
-  const VectorXd weights = weights_of(history.rewards(), prior.memory);
-  if (is_dual(map, history)) {
-    const Eigen::LLT<MatrixXd> factor(covariance_of_means(samples, prior, weights));
-    const MatrixXd dual = factor.solve(MatrixXd::Identity(weights.size(), weights.size()));
-    dual_.reserve(history.arm_count() * (history.arm_count() + 1) / 2);
-    for (Eigen::Index row = 0; row < dual.rows(); ++row) {
-      for (Eigen::Index column = 0; column <= row; ++column) {
-        dual_.push_back(dual(row, column));
-      }
-    }
-    if (map.body()) {
-      samples_ = std::make_unique<RowMatrix>(std::move(samples));
-    }
-    return;
+  rebuild_primal(map, prior, history, samples);
+}
+
+void OwnLearner::rebuild_dual(const FeatureMap& map, const HierarchyPrior& prior,
+                              const RewardHistory& history, ProjectionScratch& scratch) {
+  const std::size_t arms = history.arm_count();
+  const std::size_t own = map.own_size();
+  const Operand samples = Operand::of(scratch.samples, arms, own);
+  const auto used = signed_size(arms);
+  make_zeros(scratch.prior_arms, arms, own);
+  add_product(samples, {prior.own.data(), own, own, own, 1}, {scratch.prior_arms});
+  make_room(scratch.turned, own, arms);
+  scratch.turned.topLeftCorner(signed_size(own), used) =
+      scratch.samples.topLeftCorner(used, signed_size(own)).transpose();
+  make_zeros(scratch.system, arms, arms);
+  add_product(Operand::of(scratch.prior_arms, arms, own), Operand::of(scratch.turned, own, arms),
+              {scratch.system}, {.upper = true});
+  scratch.system.diagonal().head(used) +=
+      weights_of(history.rewards(), prior.memory).cwiseInverse();
+  const auto stride = static_cast<std::size_t>(scratch.system.cols());
+  kernels::factor(arms, arms, scratch.system.data(), stride);
+  make_room(scratch.inverse, arms, arms);
+  kernels::invert_factor(arms, scratch.system.data(), stride, scratch.inverse.data(),
+                         static_cast<std::size_t>(scratch.inverse.cols()));
+  make_zeros(scratch.dual, arms, arms);
+  const Operand inverse = Operand::of(scratch.inverse, arms, arms);
+  add_product(inverse.transposed(), inverse, {scratch.dual}, {.upper = true, .a_is_upper = true});
+  const std::size_t size = arms * (arms + 1) / 2;
+  if (dual_.capacity() < size || dual_.capacity() > size + size / 4) {
+    dual_ = std::vector<double>();  // frees it, unlike = {}
+    dual_.reserve(size);
   }
+  dual_.clear();
+  for (Index row = 0; row < used; ++row) {
+    for (Index column = 0; column <= row; ++column) {
+      dual_.push_back(scratch.dual(column, row));
+    }
+  }
+  if (map.body()) {
+    samples_ = std::make_unique<RowMatrix>(
+        scratch.samples.topLeftCorner(used, signed_size(sample_size(map))));
+  }
+}
+
+void OwnLearner::rebuild_primal(const FeatureMap& map, const HierarchyPrior& prior,
+                                const RewardHistory& history, const RowMatrix& samples) {
   const Index own = signed_size(map.own_size());
-  const RowMatrix weighted = weights.asDiagonal() * samples;
+  const RowMatrix weighted = weights_of(history.rewards(), prior.memory).asDiagonal() * samples;
   primal_ = std::make_unique<Primal>();
   primal_->information = RowMatrix::Zero(own, samples.cols());
   add_product(Operand::of(samples).columns_from(0, map.own_size()).transposed(),

@@ -23,10 +23,6 @@ inline constexpr double kSmallestRewardWeight = 1e-9;
 // How much the arms' mean rewards count (omega), and the means themselves.
 Eigen::VectorXd weights_of(std::span<const ArmRewards> rewards, double memory);
 Eigen::VectorXd means_of(std::span<const ArmRewards> rewards);
-// diag(1/omega) + Phi_u Sigma Phi_u^T: the covariance of the arms' mean rewards, given the shared
-// coefficients, of samples with these features, a row each.
-Eigen::MatrixXd covariance_of_means(const RowMatrix& samples, const HierarchyPrior& prior,
-                                    const Eigen::VectorXd& weights);
 // I + U^T S U, where Sigma = U U^T and S = Phi_u^T Omega Phi_u.
 Eigen::MatrixXd whitened_information(const Eigen::MatrixXd& information,
                                      const HierarchyPrior& prior);
@@ -39,7 +35,8 @@ struct Projection {
   Eigen::VectorXd own_mean;      // phi_u . H t
 };
 
-// Memory of projections, to be reused; belongs to one thread.
+// Memory of projections, to be reused; belongs to one thread. The matrices may have more rows and
+// columns than are in use.
 struct ProjectionScratch {
   RowMatrix samples;     // dual: the samples' features, a row each
   RowMatrix dual;        // dual: the matrix, unpacked
@@ -48,6 +45,8 @@ struct ProjectionScratch {
   RowMatrix overlaps;    // dual: prior covariance of samples and arms, a row per sample
   RowMatrix direction;   // a row per arm; dual: `dual` times overlaps; primal: H phi_u
   RowMatrix explained;   // of the arms' features, a row per arm
+  RowMatrix system;      // of a learner that is rebuilt in dual form
+  RowMatrix inverse;     // R^-T, where the system is R^T R
 };
 
 // What one user's rewards say about the user's own coefficients delta_u, given the shared ones. The
@@ -82,7 +81,7 @@ class OwnLearner {
 
   // Computes the form that the history's size asks for, under any prior.
   void rebuild(const FeatureMap& map, const HierarchyPrior& prior, const RewardHistory& history,
-               std::span<const float> user);
+               std::span<const float> user, ProjectionScratch& scratch);
 
   // The expectation of the own coefficients, given the shared ones. Requires that the learner was
   // rebuilt under this prior.
@@ -111,6 +110,10 @@ class OwnLearner {
   void project_dual(const FeatureMap& map, const HierarchyPrior& prior,
                     const RewardHistory& history, std::span<const float> user,
                     const Operand& own_arms, Projection& out, ProjectionScratch& scratch) const;
+  void rebuild_dual(const FeatureMap& map, const HierarchyPrior& prior,
+                    const RewardHistory& history, ProjectionScratch& scratch);
+  void rebuild_primal(const FeatureMap& map, const HierarchyPrior& prior,
+                      const RewardHistory& history, const RowMatrix& samples);
   void unpack_dual(std::size_t arms, RowMatrix& out) const;
   const RowMatrix& samples_of(const FeatureMap& map, const RewardHistory& history,
                               std::span<const float> user, RowMatrix& room) const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Eigen/Dense>
+#include <algorithm>
 
 #include "mcnb/numeric/dense_kernels.h"
 
@@ -20,6 +21,10 @@ struct Operand {
   static Operand of(const RowMatrix& matrix) {
     const auto columns = static_cast<std::size_t>(matrix.cols());
     return {matrix.data(), static_cast<std::size_t>(matrix.rows()), columns, columns, 1};
+  }
+  // The first rows and columns.
+  static Operand of(const RowMatrix& matrix, std::size_t rows, std::size_t columns) {
+    return {matrix.data(), rows, columns, static_cast<std::size_t>(matrix.cols()), 1};
   }
   // Columns begin .. begin + count.
   Operand columns_from(std::size_t begin, std::size_t count) const {
@@ -70,14 +75,33 @@ inline double factor_system(RowMatrix& system) {
   return 2.0 * system.leftCols(system.rows()).diagonal().array().log().sum();
 }
 
-// The inner products of the rows of two matrices. Requires an operand that is not transposed.
-inline Eigen::VectorXd row_dots(const Operand& a, const RowMatrix& b) {
-  Eigen::VectorXd dots(b.rows());
-  for (Eigen::Index i = 0; i < b.rows(); ++i) {
-    const double* const row = a.values + static_cast<std::size_t>(i) * a.row_step;
-    dots[i] = b.row(i).dot(Eigen::Map<const Eigen::RowVectorXd>(row, b.cols()));
+// The inner products of the rows of two operands that are not transposed.
+inline Eigen::VectorXd row_dots(const Operand& a, const Operand& b) {
+  using Row = Eigen::Map<const Eigen::RowVectorXd>;
+  const auto columns = static_cast<Eigen::Index>(a.columns);
+  Eigen::VectorXd dots(static_cast<Eigen::Index>(a.rows));
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    dots[static_cast<Eigen::Index>(i)] =
+        Row(a.values + i * a.row_step, columns).dot(Row(b.values + i * b.row_step, columns));
   }
   return dots;
+}
+
+// Gives a matrix room for so many rows and columns. It never shrinks, so that memory that is reused
+// for many sizes is allocated once.
+inline void make_room(RowMatrix& matrix, std::size_t rows, std::size_t columns) {
+  const auto least_rows = static_cast<Eigen::Index>(rows);
+  const auto least_columns = static_cast<Eigen::Index>(columns);
+  if (matrix.rows() < least_rows || matrix.cols() < least_columns) {
+    matrix.resize(std::max(matrix.rows(), least_rows), std::max(matrix.cols(), least_columns));
+  }
+}
+
+// The same, and sets these rows and columns to zero.
+inline void make_zeros(RowMatrix& matrix, std::size_t rows, std::size_t columns) {
+  make_room(matrix, rows, columns);
+  matrix.topLeftCorner(static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns))
+      .setZero();
 }
 
 // Copies the upper half to the lower one.

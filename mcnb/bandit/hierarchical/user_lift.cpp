@@ -55,7 +55,8 @@ void UserLift::add_lifted(const VectorXd& own, VectorXd& shared) const {
   }
 }
 
-void UserLift::subtract_lifted(const VectorXd& own, Eigen::Ref<VectorXd> shared) const {
+void UserLift::subtract_lifted(const Eigen::Ref<const VectorXd>& own,
+                               Eigen::Ref<VectorXd> shared) const {
   shared.head(own_) -= own;
   for (std::size_t k = 0; k < user_.size(); ++k) {
     shared.segment(begin_of(k), leading_) -= number(k) * own.head(leading_);
@@ -108,7 +109,7 @@ std::size_t sample_size(const FeatureMap& map) {
 
 void expand_samples(const FeatureMap& map, const RewardHistory& history,
                     std::span<const float> user, RowMatrix& out) {
-  out.resize(signed_size(history.arm_count()), signed_size(sample_size(map)));
+  make_room(out, history.arm_count(), sample_size(map));
   const bool own_alone = UserLift::exists(map);
   for (std::size_t j = 0; j < history.arm_count(); ++j) {
     double* const to = out.row(signed_size(j)).data();

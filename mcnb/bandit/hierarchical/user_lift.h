@@ -23,7 +23,8 @@ class UserLift {
   // shared += M own
   void add_lifted(const Eigen::VectorXd& own, Eigen::VectorXd& shared) const;
   // shared -= M own
-  void subtract_lifted(const Eigen::VectorXd& own, Eigen::Ref<Eigen::VectorXd> shared) const;
+  void subtract_lifted(const Eigen::Ref<const Eigen::VectorXd>& own,
+                       Eigen::Ref<Eigen::VectorXd> shared) const;
   // own M^T
   Eigen::MatrixXd expanded(const RowMatrix& own) const;
   // M^T shared M of a whole symmetric matrix. Returns `shared` itself where M is the identity, and
@@ -46,7 +47,7 @@ class UserLift {
 // The numbers of a sample that sums over the arms of one user need: its own features where all
 // features are linear in them, otherwise its shared ones.
 std::size_t sample_size(const FeatureMap& map);
-// Writes these features of the arms of a history, a row each.
+// Writes these features of the arms of a history to the first rows and columns, a row each.
 void expand_samples(const FeatureMap& map, const RewardHistory& history,
                     std::span<const float> user, RowMatrix& out);
 

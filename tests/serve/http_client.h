@@ -47,7 +47,8 @@ class HttpClient {
       text += "X-API-Key: " + key_ + "\r\n";
     }
     if (!body.empty() || method == "POST") {
-      text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+      text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+              "\r\n";
     }
     send_raw(text + "\r\n" + body);
     return read_reply();

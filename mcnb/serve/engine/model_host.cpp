@@ -422,20 +422,35 @@ RewardOutcome ModelHost::reward(const std::string& model, const Reward& reward) 
   return outcome;
 }
 
-bool ModelHost::activate(const std::string& model, const Activation& activation) {
+void ModelHost::activate(const std::string& model, const Activation& activation) {
   Hosted& hosted = find(model);
   const WaitingEvent* event = hosted.model->find_waiting(activation.event_id);
   if (event == nullptr) {
-    if (hosted.model->find_decision(activation.event_id)) {
-      return false;
-    }
-    refuse_request(ErrorCode::kUnknownEvent,
-                   fmt::format("there is no event \"{}\"", activation.event_id), "eventId");
-  }
-  if (!event->active) {
+    judge_late_activation(hosted, activation.event_id);
+  } else if (!event->active) {
     log(hosted, activation, activation.time, event->user);
   }
-  return true;
+}
+
+// An event that a reward has ended was active, and so is every event that was not deferred.
+void ModelHost::judge_late_activation(Hosted& hosted, const std::string& event_id) {
+  const std::optional<std::uint64_t> position = hosted.model->find_decision(event_id);
+  if (!position) {
+    refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
+                   "eventId");
+  }
+  if (hosted.model->was_rewarded(event_id)) {
+    return;
+  }
+  const std::optional<Decision> decision = read_decision(hosted, *position);
+  if (!decision || decision->deferred) {
+    refuse_request(ErrorCode::kEventEnded,
+                   fmt::format("the waiting time of event \"{}\" is over: activating it changes "
+                               "nothing any more, and unless it was activated before, nothing was "
+                               "learned from it",
+                               event_id),
+                   "eventId");
+  }
 }
 
 ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std::string& event_id) {

@@ -93,8 +93,9 @@ class ModelHost {
   std::vector<Decided> decide(const std::string& model,
                               const std::vector<const RankRequest*>& requests, std::int64_t time);
   RewardOutcome reward(const std::string& model, const Reward& reward);
-  // Returns false if the event has ended, so that there is nothing to activate.
-  bool activate(const std::string& model, const Activation& activation);
+  // Does nothing for an event that is active. Refuses (410) one that has ended without ever having
+  // been active, as far as is known.
+  void activate(const std::string& model, const Activation& activation);
   struct FoundDecision {
     Decision decision;
     bool waiting = false;  // for rewards
@@ -165,6 +166,7 @@ class ModelHost {
   ModelReport report_of(const Hosted& hosted) const;
   Decided repeat(Hosted& hosted, const RankRequest& request);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
+  void judge_late_activation(Hosted& hosted, const std::string& event_id);
   std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request);
   std::vector<Decided> decide_fresh(Hosted& hosted, const std::vector<const RankRequest*>& requests,
                                     std::int64_t time);

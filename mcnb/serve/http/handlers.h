@@ -31,9 +31,17 @@ struct Reply {
 // table of routes.cpp.
 class Handlers {
  public:
+  // Reads the keys and the certificate of the service again and returns what it uses now. Throws
+  // Error if they cannot be used; everything then stays as it was.
+  struct Reloaded {
+    std::size_t keys = 0;
+    bool tls = false;
+  };
+  using Reload = std::function<Reloaded()>;
+
   // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model);
+           std::string personalizer_model, Reload reload);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -41,6 +49,7 @@ class Handlers {
   Reply openapi(const Call& call) const;
   Reply metrics(const Call& call) const;
   Reply back_up(const Call& call) const;
+  Reply reload(const Call& call) const;
 
   // Decisions (decision_handlers.cpp).
   Reply rank(const Call& call) const;
@@ -82,6 +91,7 @@ class Handlers {
   const Metrics& metrics_;
   const RequestMetrics& requests_;
   std::string personalizer_model_;
+  Reload reload_;
 };
 
 }  // namespace mcnb

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "mcnb/base/error.h"
 #include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/json_writer.h"
 #include "mcnb/serve/http/metrics_text.h"
@@ -21,11 +22,12 @@ std::string object_with(std::string_view name, std::string_view value) {
 }  // namespace
 
 Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-                   std::string personalizer_model)
+                   std::string personalizer_model, Reload reload)
     : engine_(engine),
       metrics_(metrics),
       requests_(requests),
-      personalizer_model_(std::move(personalizer_model)) {}
+      personalizer_model_(std::move(personalizer_model)),
+      reload_(std::move(reload)) {}
 
 Reply Handlers::submit(Task task, std::function<std::string()> body) const {
   const auto start = [&engine = engine_, task](std::function<void()> done) {
@@ -78,6 +80,21 @@ Reply Handlers::back_up(const Call& call) const {
     engine.task.follow_up = [name](Storage& storage) { storage.back_up(name); };
     return object_with("backup", "backups/" + name);
   });
+}
+
+Reply Handlers::reload(const Call& call) const {
+  read_nothing(call.body);
+  return {{}, [reload = reload_] {
+            try {
+              const Reloaded now = reload();
+              JsonWriter out;
+              out.begin_object().field("keys", now.keys).field("tls", now.tls).end_object();
+              return out.take();
+            } catch (const Error& error) {
+              refuse_request(ErrorCode::kBadConfiguration,
+                             std::string("everything stays as it was: ") + error.what());
+            }
+          }};
 }
 
 }  // namespace mcnb

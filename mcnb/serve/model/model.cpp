@@ -87,6 +87,11 @@ std::optional<std::uint64_t> Model::find_decision(std::string_view event_id) {
   return std::nullopt;
 }
 
+bool Model::was_rewarded(std::string_view event_id) const {
+  const EndedEvent* event = waiting_.find_ended(event_key(event_id));
+  return event != nullptr && event->reward_id != 0;
+}
+
 std::uint64_t Model::user_of(std::string_view event_id) {
   const std::uint64_t key = event_key(event_id);
   if (const WaitingEvent* event = waiting_.find(key)) {

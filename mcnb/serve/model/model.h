@@ -101,6 +101,8 @@ class Model {
   const WaitingEvent* find_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id));
   }
+  // True for an event that has ended because a reward was learned, which only active events do.
+  bool was_rewarded(std::string_view event_id) const;
   // The key of the user whose event it is; 0 for an unknown event.
   std::uint64_t user_of(std::string_view event_id);
   bool needs_arrival(std::string_view user_id) const;

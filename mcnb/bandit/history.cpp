@@ -61,7 +61,8 @@ void Histories::join(UserId user, std::uint32_t event) {
     }
   }
   if (history.size() == history.capacity()) {
-    history.reserve(history.size() + std::max<std::size_t>(history.size() / 2, 1));
+    const std::size_t wanted = history.size() + std::max<std::size_t>(history.size() / 2, 1);
+    history.reserve(limit_ > 0 ? std::min(wanted, limit_) : wanted);
   }
   history.push_back(event);
   ++slots_[event].holders;

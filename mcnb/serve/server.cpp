@@ -1,9 +1,13 @@
 #include "mcnb/serve/server.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <future>
 
 #include "mcnb/base/error.h"
@@ -19,6 +23,9 @@ EngineOptions engine_options(const ServerOptions& options) {
   return {.folder = options.data,
           .threads = static_cast<std::size_t>(options.threads),
           .queue_limit = static_cast<std::size_t>(options.queue),
+          .wait_seconds = options.wait_seconds,
+          .decision_seconds = options.decision_seconds,
+          .memory_bytes = options.memory_gigabytes * 1e9,
           .restart_seconds = options.restart_seconds,
           .log_bytes = static_cast<std::uint64_t>(options.log_gigabytes * 1e9),
           .log_days = options.log_days};
@@ -47,11 +54,10 @@ void make_models(Engine& engine, const ServerOptions& options) {
     if (engine.options_of(name)) {
       continue;
     }
-    auto task = std::make_shared<ControlTask>();
+    auto task = std::make_shared<CreateTask>();
     std::promise<void> made;
-    task->work = [&, name = name, model = model](ModelHost& host, Storage&, std::int64_t) {
-      host.create(name, model);
-    };
+    task->model = name;
+    task->options = model;
     task->done = [&] { made.set_value(); };
     if (!engine.submit(task)) {
       throw Error(ErrorKind::kLimit, "too many models in the configuration");
@@ -61,6 +67,15 @@ void make_models(Engine& engine, const ServerOptions& options) {
       throw Error(ErrorKind::kUsage, fmt::format("model {}: {}", name, task->error->message));
     }
   }
+}
+
+constexpr int kLargeBlock = 1 << 20;
+constexpr long kStartPoll = 5'000'000;  // nanoseconds
+
+// Waits so long for one of the signals, and returns it; 0 if none came.
+int wait_for(const sigset_t& signals, long nanoseconds) {
+  const timespec time{.tv_sec = 0, .tv_nsec = nanoseconds};
+  return std::max(::sigtimedwait(&signals, nullptr, &time), 0);
 }
 
 const ServerOptions& checked(const ServerOptions& options) {
@@ -118,17 +133,30 @@ void serve(const ServerOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::umask(0077);  // the data is about people: only this user may read it
+  // Blocks above this size, such as snapshots, go back to the system as soon as they are free.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
-  // Threads inherit the blocked signals, so that only `sigwait` below gets them.
+  // Threads inherit the blocked signals, so that only `wait_for` below gets them.
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  Server server(options);
+  const auto name_of = [](int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; };
+  // A start may replay for a long time. It can be ended at any moment, as by a crash: whatever it
+  // had begun to change is whole or not there.
+  std::future<std::unique_ptr<Server>> starting =
+      std::async(std::launch::async, [&] { return std::make_unique<Server>(options); });
+  while (starting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (const int received = wait_for(signals, kStartPoll); received != 0) {
+      log_info("stopping while starting", {{"signal", name_of(received)}});
+      ::_exit(0);
+    }
+  }
+  const std::unique_ptr<Server> server = starting.get();
   int received = 0;
   ::sigwait(&signals, &received);
-  log_info("stopping", {{"signal", received == SIGINT ? "SIGINT" : "SIGTERM"}});
-  server.stop();
+  log_info("stopping", {{"signal", name_of(received)}});
+  server->stop();
 }
 
 Verification verify_data(const std::string& folder, std::size_t threads) {

@@ -27,6 +27,7 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kTooManyModels, "too_many_models", 409},
     ErrorCodeRow{ErrorCode::kBackupExists, "backup_exists", 409},
     ErrorCodeRow{ErrorCode::kTooLarge, "too_large", 413},
+    ErrorCodeRow{ErrorCode::kTooCostly, "too_costly", 413},
     ErrorCodeRow{ErrorCode::kModelDiverged, "model_diverged", 500},
     ErrorCodeRow{ErrorCode::kInternal, "internal", 500},
     // Another request of the same batch failed; the next try can succeed.
@@ -34,6 +35,7 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kOverloaded, "overloaded", 503, 1},
     ErrorCodeRow{ErrorCode::kStorageFailed, "storage_failed", 503, 1},
     ErrorCodeRow{ErrorCode::kInProgress, "in_progress", 503, 1},
+    ErrorCodeRow{ErrorCode::kMemoryFull, "memory_full", 507, 10},
 };
 
 constexpr bool rows_are_in_the_order_of_the_codes() {
@@ -42,7 +44,7 @@ constexpr bool rows_are_in_the_order_of_the_codes() {
       return false;
     }
   }
-  return kRows.size() == static_cast<std::size_t>(ErrorCode::kInProgress) + 1;
+  return kRows.size() == static_cast<std::size_t>(ErrorCode::kMemoryFull) + 1;
 }
 static_assert(rows_are_in_the_order_of_the_codes(), "row_of finds a code by its index");
 

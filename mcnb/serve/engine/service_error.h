@@ -31,12 +31,14 @@ enum class ErrorCode : std::uint8_t {
   kTooManyModels,
   kBackupExists,
   kTooLarge,
+  kTooCostly,
   kModelDiverged,
   kInternal,
   kBatchDiscarded,
   kOverloaded,
   kStorageFailed,
   kInProgress,
+  kMemoryFull,
 };
 
 // How the API shows an error code.

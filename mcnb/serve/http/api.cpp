@@ -62,6 +62,7 @@ HttpPlan Api::plan(const HttpRequest& request) const {
     const Endpoint& endpoint = *match.endpoint;
     plan.metric = endpoint.metric;
     match.call.body = request.body;
+    match.call.client = keys_.client_of(request.key, request.address);
     Reply reply = (handlers_.*endpoint.handler)(match.call);
     plan.start = std::move(reply.start);
     plan.finish = [&endpoint, body = std::move(reply.body)] { return respond(endpoint, body); };

@@ -67,13 +67,7 @@ ApiKeys::ApiKeys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {
   }
 }
 
-Access ApiKeys::check(std::string_view key, Right right) const {
-  if (keys_.empty() || right == Right::kNone) {
-    return Access::kGranted;
-  }
-  if (key.empty()) {
-    return Access::kNoKey;
-  }
+const ApiKey* ApiKeys::find(std::string_view key) const {
   const std::string digest = sha256_hex(key);
   const ApiKey* found = nullptr;
   for (const ApiKey& known : keys_) {
@@ -81,10 +75,26 @@ Access ApiKeys::check(std::string_view key, Right right) const {
       found = &known;
     }
   }
+  return found;
+}
+
+Access ApiKeys::check(std::string_view key, Right right) const {
+  if (keys_.empty() || right == Right::kNone) {
+    return Access::kGranted;
+  }
+  if (key.empty()) {
+    return Access::kNoKey;
+  }
+  const ApiKey* const found = find(key);
   if (found == nullptr) {
     return Access::kUnknownKey;
   }
   return allows(found->role, right) ? Access::kGranted : Access::kNotAllowed;
+}
+
+std::string ApiKeys::client_of(std::string_view key, const std::string& address) const {
+  const ApiKey* const found = keys_.empty() || key.empty() ? nullptr : find(key);
+  return found == nullptr ? address : found->sha256;
 }
 
 }  // namespace mcnb

@@ -11,8 +11,9 @@ inline constexpr std::size_t kLargestBody = std::size_t{1} << 20;  // bytes of a
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // as it was sent: escaped, with its query
-  std::string key;   // the API key, whichever header carried it; empty if none did
+  std::string path;     // as it was sent: escaped, with its query
+  std::string key;      // the API key, whichever header carried it; empty if none did
+  std::string address;  // of the client, without its port
   std::string body;
 };
 

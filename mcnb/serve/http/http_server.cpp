@@ -78,6 +78,21 @@ std::string_view key_of(MHD_Connection* connection) {
   return bearer.starts_with(kBearer) ? bearer.substr(kBearer.size()) : "";
 }
 
+// The client's address, without its port; empty if it cannot be told.
+std::string address_of(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info =
+      ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) {
+    return "";
+  }
+  const sockaddr* const address = info->client_addr;
+  const socklen_t length =
+      address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  char text[NI_MAXHOST];
+  return ::getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 ? text
+                                                                                            : "";
+}
+
 std::uint64_t content_length(MHD_Connection* connection) {
   const std::string_view length = header_of(connection, "Content-Length");
   std::uint64_t bytes = 0;
@@ -285,6 +300,7 @@ MHD_Result HttpServer::Daemon::read_head(MHD_Connection* connection, Exchange& e
   exchange.has_head = true;
   exchange.request.method = method;
   exchange.request.key = key_of(connection);
+  exchange.request.address = address_of(connection);
   enter(connection, Phase::kBody);
   const std::uint64_t bytes = content_length(connection);
   if (bytes > options_.largest_body) {

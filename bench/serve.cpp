@@ -9,6 +9,7 @@
 #include "bench/load_client.h"
 #include "bench/report.h"
 #include "bench/serve_engine.h"
+#include "bench/serve_fairness.h"
 #include "bench/serve_parts.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
@@ -253,6 +254,7 @@ void bench_serve(const ServeBenchOptions& options) {
                   "of mcnb, {:.1f}",
                   rate(hierarchical) / rate(mcnb),
                   processor_per_answer(mcnb) / processor_per_answer(hierarchical)));
+  measure_fairness(options, report);
   if (options.pause_rewards > 0) {
     find_longest_pause(options, report);
   }

@@ -61,8 +61,9 @@ void Histories::join(UserId user, std::uint32_t event) {
     }
   }
   if (history.size() == history.capacity()) {
+    const std::size_t wanted = history.size() + std::max<std::size_t>(history.size() / 2, 1);
     held_references_ -= history.capacity();
-    history.reserve(history.size() + std::max<std::size_t>(history.size() / 2, 1));
+    history.reserve(limit_ > 0 ? std::min(wanted, limit_) : wanted);
     held_references_ += history.capacity();
   }
   history.push_back(event);

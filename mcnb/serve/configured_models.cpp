@@ -52,12 +52,11 @@ std::vector<Difference> differences(const ModelOptions& model, const ModelOption
   return found;
 }
 
-// Runs work on the thread that owns the models and waits for it.
-void run_on(Engine& engine, const std::string& model,
-            const std::function<void(ModelHost& host, std::int64_t time)>& work) {
-  auto task = std::make_shared<ControlTask>();
+// Gives the engine a task about the model and waits for it.
+template <class AnyTask>
+void run_on(Engine& engine, const std::string& model, const std::shared_ptr<AnyTask>& task) {
   std::promise<void> done;
-  task->work = [&](ModelHost& host, Storage&, std::int64_t time) { work(host, time); };
+  task->model = model;
   task->done = [&] { done.set_value(); };
   if (!engine.submit(task)) {
     throw Error(ErrorKind::kLimit, "too many models in the configuration");
@@ -89,8 +88,11 @@ void configure(Engine& engine, const std::string& name, const ModelOptions& mode
     }
   }
   if (!settings.empty()) {
-    run_on(engine, name,
-           [&](ModelHost& host, std::int64_t time) { host.change(name, settings, time); });
+    auto task = std::make_shared<ControlTask>();
+    task->work = [&](ModelHost& host, Storage&, std::int64_t time) {
+      host.change(name, settings, time);
+    };
+    run_on(engine, name, task);
   }
 }
 
@@ -109,9 +111,9 @@ void configure_models(Engine& engine, const ServerOptions& options) {
       }
       continue;
     }
-    run_on(engine, name, [&name = name, &model = configured](ModelHost& host, std::int64_t) {
-      host.create(name, model);
-    });
+    auto task = std::make_shared<CreateTask>();
+    task->options = configured;
+    run_on(engine, name, task);
   }
 }
 

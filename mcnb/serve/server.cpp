@@ -1,11 +1,15 @@
 #include "mcnb/serve/server.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <mutex>
 
 #include "mcnb/base/error.h"
@@ -22,6 +26,9 @@ EngineOptions engine_options(const ServerOptions& options) {
   return {.folder = options.data,
           .threads = static_cast<std::size_t>(options.threads),
           .queue_limit = static_cast<std::size_t>(options.queue),
+          .wait_seconds = options.wait_seconds,
+          .decision_seconds = options.decision_seconds,
+          .memory_bytes = options.memory_gigabytes * 1e9,
           .restart_seconds = options.restart_seconds,
           .log_bytes = static_cast<std::uint64_t>(options.log_gigabytes * 1e9),
           .log_days = options.log_days};
@@ -64,6 +71,15 @@ void allow_connections(const ServerOptions& options) {
         "LimitNOFILE)",
         {{"limit", std::to_string(files.rlim_cur)}, {"wanted", std::to_string(wanted)}});
   }
+}
+
+constexpr int kLargeBlock = 1 << 20;
+constexpr long kStartPoll = 5'000'000;  // nanoseconds
+
+// Waits so long for one of the signals, and returns it; 0 if none came.
+int wait_for(const sigset_t& signals, long nanoseconds) {
+  const timespec time{.tv_sec = 0, .tv_nsec = nanoseconds};
+  return std::max(::sigtimedwait(&signals, nullptr, &time), 0);
 }
 
 const ServerOptions& checked(const ServerOptions& options) {
@@ -162,31 +178,56 @@ void Server::stop() {
   }
 }
 
+namespace {
+
+const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+
+// A start may replay for a long time. It can be ended at any moment, as by a crash: whatever it had
+// begun to change is whole or not there.
+std::unique_ptr<Server> start(const ServerOptions& options, Server::ReadOptions read_again,
+                              const sigset_t& signals) {
+  std::future<std::unique_ptr<Server>> starting = std::async(std::launch::async, [&] {
+    return std::make_unique<Server>(options, std::move(read_again));
+  });
+  while (starting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    const int received = wait_for(signals, kStartPoll);
+    if (received == SIGINT || received == SIGTERM) {
+      log_info("stopping while starting", {{"signal", name_of(received)}});
+      ::_exit(0);
+    }
+  }
+  return starting.get();
+}
+
+}  // namespace
+
 void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   // A full disk and a lost client are to be errors of system calls, not signals that end the
   // process.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::umask(0077);  // the data is about people: only this user may read it
+  // Blocks above this size, such as snapshots, go back to the system as soon as they are free.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     ::sigaddset(&signals, number);
   }
-  // Threads inherit the blocked signals, so that only `sigwait` below gets them.
+  // Threads inherit the blocked signals, so that only this one waits for them.
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   allow_connections(options);
-  Server server(options, std::move(read_again));
+  const std::unique_ptr<Server> server = start(options, std::move(read_again), signals);
   int received = 0;
   while (::sigwait(&signals, &received) == 0 && received == SIGHUP) {
     try {
-      server.reload();
+      server->reload();
     } catch (const std::exception& error) {
       log_error("reloading failed; everything stays as it was", {{"detail", error.what()}});
     }
   }
-  log_info("stopping", {{"signal", received == SIGINT ? "SIGINT" : "SIGTERM"}});
-  server.stop();
+  log_info("stopping", {{"signal", name_of(received)}});
+  server->stop();
 }
 
 Verification verify_data(const std::string& folder, std::size_t threads) {

@@ -22,6 +22,9 @@ struct ServerOptions {
   std::uint64_t threads = 0;
   std::uint64_t connections = 1024;
   std::uint64_t queue = 1024;
+  double wait_seconds = 10.0;
+  double decision_seconds = 10.0;
+  double memory_gigabytes = 0.0;
   double idle_seconds = 60.0;
   double header_seconds = 10.0;
   double body_seconds = 20.0;

@@ -46,6 +46,14 @@ const OptionTable<ServerOptions>& table() {
            "file for the lines about changes and refused keys, which the log has, too");
     t.count("queue", &O::queue, {1, 1e5},
             "waiting requests at most; further ones get status 503 with Retry-After");
+    t.number("wait_seconds", &O::wait_seconds, {0.01, 3600},
+             "seconds that a request may wait before work on it begins; later ones get status 503");
+    t.number("decision_seconds", &O::decision_seconds, {0.001, 3600},
+             "estimated seconds of one decision at most; larger requests get status 413");
+    t.number(
+        "memory_gigabytes", &O::memory_gigabytes, {0, 1e6},
+        "memory of all models, their snapshots and waiting requests; 0: three quarters of what "
+        "the machine or the cgroup has");
     t.number("idle_seconds", &O::idle_seconds, {0.1, 3600},
              "seconds that a connection may be silent between two requests");
     t.number("header_seconds", &O::header_seconds, {0.1, 3600},

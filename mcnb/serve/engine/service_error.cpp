@@ -32,6 +32,7 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kBadConfiguration, "bad_configuration", 409},
     ErrorCodeRow{ErrorCode::kEventEnded, "event_ended", 410},
     ErrorCodeRow{ErrorCode::kTooLarge, "too_large", 413},
+    ErrorCodeRow{ErrorCode::kTooCostly, "too_costly", 413},
     ErrorCodeRow{ErrorCode::kBadContentType, "bad_content_type", 415},
     ErrorCodeRow{ErrorCode::kTooManyWrongKeys, "too_many_wrong_keys", 429, 6},
     ErrorCodeRow{ErrorCode::kHeadersTooLarge, "headers_too_large", 431},
@@ -43,6 +44,7 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kStorageFailed, "storage_failed", 503, 1},
     ErrorCodeRow{ErrorCode::kInProgress, "in_progress", 503, 1},
     ErrorCodeRow{ErrorCode::kBadVersion, "bad_version", 505},
+    ErrorCodeRow{ErrorCode::kMemoryFull, "memory_full", 507, 10},
 };
 
 constexpr bool rows_are_in_the_order_of_the_codes() {
@@ -51,7 +53,7 @@ constexpr bool rows_are_in_the_order_of_the_codes() {
       return false;
     }
   }
-  return kRows.size() == static_cast<std::size_t>(ErrorCode::kBadVersion) + 1;
+  return kRows.size() == static_cast<std::size_t>(ErrorCode::kMemoryFull) + 1;
 }
 static_assert(rows_are_in_the_order_of_the_codes(), "row_of finds a code by its index");
 

@@ -36,6 +36,7 @@ enum class ErrorCode : std::uint8_t {
   kBadConfiguration,
   kEventEnded,
   kTooLarge,
+  kTooCostly,
   kBadContentType,
   kTooManyWrongKeys,
   kHeadersTooLarge,
@@ -46,6 +47,7 @@ enum class ErrorCode : std::uint8_t {
   kStorageFailed,
   kInProgress,
   kBadVersion,
+  kMemoryFull,
 };
 
 // How the API shows an error code.

@@ -134,6 +134,7 @@ HttpPlan Api::plan(const HttpRequest& request) {
     const Endpoint& endpoint = *match.endpoint;
     plan.metric = endpoint.metric;
     match.call.body = request.body;
+    match.call.client = keys()->keys.client_of(request.key, request.client.group().text());
     Reply reply = (handlers_.*endpoint.handler)(match.call);
     plan.start = std::move(reply.start);
     plan.finish = [&endpoint, body = std::move(reply.body)] { return respond(endpoint, body); };

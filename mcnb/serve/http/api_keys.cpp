@@ -84,4 +84,9 @@ KeyVerdict ApiKeys::check(std::string_view key, Right right) const {
   return verdict;
 }
 
+std::string ApiKeys::client_of(std::string_view key, const std::string& address) const {
+  const KeyVerdict verdict = key.empty() ? KeyVerdict{} : check(key, Right::kDecide);
+  return verdict.name.empty() ? address : verdict.digest;
+}
+
 }  // namespace mcnb

@@ -49,6 +49,9 @@ class ApiKeys {
   bool empty() const { return keys_.empty(); }
   // Its time does not depend on which key matches.
   KeyVerdict check(std::string_view key, Right right) const;
+  // Who shares the service's time: whoever has the same key, and where there are no keys, whoever
+  // has the same address.
+  std::string client_of(std::string_view key, const std::string& address) const;
 
  private:
   std::vector<ApiKey> keys_;

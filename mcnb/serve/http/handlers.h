@@ -15,6 +15,7 @@ namespace mcnb {
 struct Call {
   std::string model;      // {model} of the path; empty if the path has none
   std::string id;         // {id} of the path: an event or a user; empty if the path has none
+  std::string client;     // who asks (TaskBase::client)
   std::string_view body;  // valid only while the handler runs
 };
 
@@ -79,11 +80,13 @@ class Handlers {
     std::int64_t time;
   };
 
-  // Gives the engine a task; `body` is called once the task has succeeded.
-  Reply submit(Task task, std::function<std::string()> body) const;
+  // Gives the engine a task of the caller; `body` is called once the task has succeeded.
+  Reply submit(const Call& call, Task task, std::function<std::string()> body) const;
   // Runs `work` on the thread that owns the models; its result is the body of the response.
-  Reply on_engine(std::function<std::string(const EngineThread& engine)> work) const;
-  Reply rank(const std::string& model, std::string_view body, Dialect dialect) const;
+  enum class Use { kRead, kChange };  // of the models
+  Reply on_engine(const Call& call, Use use,
+                  std::function<std::string(const EngineThread& engine)> work) const;
+  Reply rank(const std::string& model, const Call& call, Dialect dialect) const;
   Reply reward(const std::string& model, const Call& call, Dialect dialect) const;
   Reply activate(const std::string& model, const Call& call) const;
 

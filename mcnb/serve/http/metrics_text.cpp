@@ -32,6 +32,17 @@ constexpr ServiceMetric kServiceMetrics[] = {
      [](const Requests&, const Metrics& m, const Engine&) { return m.queued.load(); }},
     {{"mcnb_queue_full_total", "counter", "Requests refused because the queue was full."},
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.queue_full); }},
+    {{"mcnb_waited_too_long_total", "counter",
+      "Requests refused because they had waited too long."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.waited_too_long); }},
+    {{"mcnb_large_decisions_total", "counter", "Decisions computed in parts."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.large_decisions); }},
+    {{"mcnb_memory_bytes", "gauge", "Memory of all models, their snapshots and waiting requests."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.memory_bytes); }},
+    {{"mcnb_memory_limit_bytes", "gauge", "The most that this memory may be."},
+     [](const Requests&, const Metrics&, const Engine& e) {
+       return static_cast<std::int64_t>(e.memory_limit());
+     }},
     {{"mcnb_connections", "gauge", "Open connections."},
      [](const Requests& r, const Metrics&, const Engine&) { return r.connections.load(); }},
     {{"mcnb_refused_connections_total", "counter", "Connections refused because of the limits."},

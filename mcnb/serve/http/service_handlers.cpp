@@ -29,14 +29,11 @@ Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics&
       personalizer_model_(std::move(personalizer_model)),
       reload_(std::move(reload)) {}
 
-Reply Handlers::submit(Task task, std::function<std::string()> body) const {
+Reply Handlers::submit(const Call& call, Task task, std::function<std::string()> body) const {
+  base_of(task).client = call.client;
   const auto start = [&engine = engine_, task](std::function<void()> done) {
     base_of(task).done = std::move(done);
-    if (engine.submit(task)) {
-      return true;
-    }
-    base_of(task).error = ServiceError{ErrorCode::kOverloaded, "too many requests wait"};
-    return false;
+    return engine.submit(task);
   };
   const auto finish = [task, body = std::move(body)] {
     if (const std::optional<ServiceError>& error = base_of(task).error) {
@@ -47,14 +44,17 @@ Reply Handlers::submit(Task task, std::function<std::string()> body) const {
   return {start, finish};
 }
 
-Reply Handlers::on_engine(std::function<std::string(const EngineThread& engine)> work) const {
+Reply Handlers::on_engine(const Call& call, Use use,
+                          std::function<std::string(const EngineThread& engine)> work) const {
   auto task = std::make_shared<ControlTask>();
+  task->model = call.model;
+  task->only_reads = use == Use::kRead;
   auto body = std::make_shared<std::string>();
   task->work = [own = task.get(), body, work = std::move(work)](ModelHost& host, Storage& storage,
                                                                 std::int64_t time) {
     *body = work({*own, host, storage, time});
   };
-  return submit(std::move(task), [body] { return std::move(*body); });
+  return submit(call, std::move(task), [body] { return std::move(*body); });
 }
 
 Reply Handlers::live(const Call&) const { return at_once(object_with("status", "alive")); }
@@ -73,13 +73,14 @@ Reply Handlers::metrics(const Call&) const {
 }
 
 Reply Handlers::back_up(const Call& call) const {
-  return on_engine([name = read_backup_name(call.body)](const EngineThread& engine) {
-    if (engine.storage.has_backup(name)) {
-      refuse_request(ErrorCode::kBackupExists, "there is a backup of this name", "name");
-    }
-    engine.task.follow_up = [name](Storage& storage) { storage.back_up(name); };
-    return object_with("backup", "backups/" + name);
-  });
+  return on_engine(
+      call, Use::kRead, [name = read_backup_name(call.body)](const EngineThread& engine) {
+        if (engine.storage.has_backup(name)) {
+          refuse_request(ErrorCode::kBackupExists, "there is a backup of this name", "name");
+        }
+        engine.task.follow_up = [name](Storage& storage) { storage.back_up(name); };
+        return object_with("backup", "backups/" + name);
+      });
 }
 
 Reply Handlers::reload(const Call& call) const {

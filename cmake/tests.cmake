@@ -20,6 +20,16 @@ endif()
 
 list(APPEND test_sources ${PROJECT_SOURCE_DIR}/tests/serve/store/memory_storage.cpp)
 
+# The simulator of power cuts replaces functions of the C library, which the sanitizers do, too.
+if(MCNB_SANITIZE)
+  list(FILTER test_sources EXCLUDE REGEX "/power_loss_test\\.cpp$")
+else()
+  file(GLOB power_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/serve/power/*.cpp)
+  list(APPEND test_sources ${power_sources})
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/serve/power/file_recorder.cpp PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+endif()
+
 get_property(layers GLOBAL PROPERTY MCNB_LAYERS)
 list(TRANSFORM layers PREPEND "mcnb_")
 

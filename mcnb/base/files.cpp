@@ -5,17 +5,21 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "mcnb/base/error.h"
 
 namespace mcnb {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::error_code& error) {
+[[noreturn]] void fail(const std::filesystem::path& path, const std::error_code& error,
+                       const char* what = "write") {
   throw Error(ErrorKind::kSystem,
-              fmt::format("{}: cannot write: {}", path.string(), error.message()));
+              fmt::format("{}: cannot {}: {}", path.string(), what, error.message()));
 }
 
 [[noreturn]] void fail_by_errno(const std::filesystem::path& path) {
@@ -85,8 +89,11 @@ std::streamsize FileWriter::Buffer::xsputn(const char* bytes, std::streamsize co
 }
 
 void write_file(const std::filesystem::path& path, std::string_view bytes, FileAccess access) {
-  std::error_code ignored;  // if the folder cannot be made, the file cannot be opened
-  std::filesystem::create_directories(folder_of(path), ignored);
+  try {
+    make_folder(folder_of(path));
+  } catch (const Error&) {
+    // The file cannot be opened then, and that error names the file.
+  }
   FileWriter file(path, access);
   file.write(bytes);
   file.finish();
@@ -94,12 +101,29 @@ void write_file(const std::filesystem::path& path, std::string_view bytes, FileA
 
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error && !std::filesystem::is_directory(path, error)) {
-    error = std::make_error_code(std::errc::not_a_directory);
+  std::vector<std::filesystem::path> missing;
+  for (std::filesystem::path folder = path.lexically_normal();
+       !folder.empty() && !std::filesystem::exists(folder, error); folder = folder.parent_path()) {
+    missing.push_back(folder);
   }
-  if (error) {
-    fail(path, error);
+  // From the top down: each one is on the disk before the next is made.
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    std::filesystem::create_directory(*folder, error);
+    if (error) {
+      fail(path, error);
+    }
+    sync_entry(*folder);
+  }
+  if (!std::filesystem::is_directory(path, error)) {
+    fail(path, error ? error : std::make_error_code(std::errc::not_a_directory));
+  }
+}
+
+void sync_entry(const std::filesystem::path& path) {
+  // "folder/" names the same file as "folder".
+  const std::filesystem::path own = path.has_filename() ? path : path.parent_path();
+  if (::access(folder_of(own).c_str(), R_OK) == 0) {
+    sync_to_disk(folder_of(own));
   }
 }
 
@@ -113,6 +137,28 @@ void sync_to_disk(const std::filesystem::path& path) {
   if (error != 0) {
     fail(path, {error, std::generic_category()});
   }
+}
+
+void copy_whole_file(const std::filesystem::path& from, const std::filesystem::path& to,
+                     FileAccess access) {
+  const int file = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    fail(from, {errno, std::generic_category()}, "read");
+  }
+  const std::unique_ptr<const int, decltype([](const int* open) { ::close(*open); })> closer(&file);
+  FileWriter copy(to, access);
+  std::string bytes(std::size_t{1} << 20, '\0');
+  for (;;) {
+    const ssize_t count = ::read(file, bytes.data(), bytes.size());
+    if (count > 0) {
+      copy.write(std::string_view(bytes).substr(0, static_cast<std::size_t>(count)));
+    } else if (count == 0) {
+      break;
+    } else if (errno != EINTR) {
+      fail(from, {errno, std::generic_category()}, "read");
+    }
+  }
+  copy.finish();
 }
 
 void move_file(const std::filesystem::path& from, const std::filesystem::path& to) {

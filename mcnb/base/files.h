@@ -56,13 +56,22 @@ class FileWriter {
 void write_file(const std::filesystem::path& path, std::string_view bytes,
                 FileAccess access = FileAccess::kEveryone);
 
-// Makes the folder and its parents unless they exist.
+// Makes the folder and its parents unless they exist. Those that it makes are on the disk when it
+// returns.
 void make_folder(const std::filesystem::path& path);
 
-// Waits until the file, or the folder's list of files, is on the disk.
+// Waits until the file's bytes, or the folder's list of files, are on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 
-// Renames `from` to `to`, which it replaces.
+// Waits until it is on the disk that a file or folder of this name is, or is not, in its folder.
+// Does nothing if this process may not read the folder.
+void sync_entry(const std::filesystem::path& path);
+
+// Writes a copy by FileWriter.
+void copy_whole_file(const std::filesystem::path& from, const std::filesystem::path& to,
+                     FileAccess access = FileAccess::kEveryone);
+
+// Renames `from` to `to`, which it replaces. To make it durable, sync the folder.
 void move_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace mcnb

@@ -186,9 +186,8 @@ const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"
 // begun to change is whole or not there.
 std::unique_ptr<Server> start(const ServerOptions& options, Server::ReadOptions read_again,
                               const sigset_t& signals) {
-  std::future<std::unique_ptr<Server>> starting = std::async(std::launch::async, [&] {
-    return std::make_unique<Server>(options, std::move(read_again));
-  });
+  std::future<std::unique_ptr<Server>> starting = std::async(
+      std::launch::async, [&] { return std::make_unique<Server>(options, std::move(read_again)); });
   while (starting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     const int received = wait_for(signals, kStartPoll);
     if (received == SIGINT || received == SIGTERM) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/server.h"
@@ -195,6 +196,132 @@ TEST(ServiceData, ABackupIsADataFolder) {
   EXPECT_EQ(http.post("/v1/models/default/events/kept/reward", R"({"value":1})").body,
             R"({"outcome":"learned"})");
   EXPECT_EQ(json::parse(http.get("/v1/models/default").body).at("modelVersion"), 2);
+}
+
+TEST(ServiceData, OfBackupsOfOneNameAtOnceExactlyOneIsMade) {
+  const TemporaryFolder folder;
+  ServerProgram server(folder / "data");
+  const std::uint16_t port = server.port();
+  HttpClient http(port);
+  http.post("/v1/models/default/rank", kRank);
+  for (int round = 0; round < 5; ++round) {
+    const std::string name = "backup-" + std::to_string(round);
+    std::vector<HttpReply> replies(6);
+    std::vector<std::thread> clients;
+    for (HttpReply& reply : replies) {
+      clients.emplace_back([&reply, &name, port] {
+        reply = HttpClient(port).post("/v1/backup", R"({"name":")" + name + R"("})");
+      });
+    }
+    for (std::thread& client : clients) {
+      client.join();
+    }
+    EXPECT_EQ(std::ranges::count(replies, 201, &HttpReply::status), 1);
+    for (const HttpReply& reply : replies) {
+      EXPECT_TRUE(reply.status == 201 || code_of(reply) == "backup_exists") << reply.body;
+    }
+    EXPECT_TRUE(verify_data((folder / "data" / "backups" / name).string(), 1).agree);
+  }
+}
+
+TEST(ServiceData, AKilledBackupDoesNotBlockItsNameAndIsRemovedAtTheNextStart) {
+  const TemporaryFolder folder;
+  const std::filesystem::path backups = folder / "data" / "backups";
+  {
+    ServerProgram server(folder / "data");
+    HttpClient http(server.port());
+    EXPECT_EQ(http.post("/v1/backup", R"({"name":"sunday"})").status, 201);
+    put_file(backups / ".monday.part" / "mcnb.db", "half of a database");
+    EXPECT_EQ(http.post("/v1/backup", R"({"name":"monday"})").status, 201);
+    EXPECT_TRUE(verify_data((backups / "monday").string(), 1).agree);
+    server.kill();
+    server.wait();
+  }
+  put_file(backups / ".tuesday.part" / "snapshots" / "x", "half");
+  ServerProgram server(folder / "data");
+  EXPECT_EQ(HttpClient(server.port()).get("/readyz").status, 200);
+  EXPECT_FALSE(std::filesystem::exists(backups / ".tuesday.part"));
+  EXPECT_TRUE(std::filesystem::exists(backups / "sunday" / "mcnb.db"));
+  EXPECT_TRUE(std::filesystem::exists(backups / "monday" / "mcnb.db"));
+}
+
+TEST(ServiceData, AFolderThatIsRemovedWhileTheServerRunsIsAnsweredWith503) {
+  const TemporaryFolder folder;
+  ServerProgram server(folder / "data");
+  HttpClient http(server.port());
+  ASSERT_EQ(http.post("/v1/models/default/rank", kRank).status, 200);
+  std::filesystem::remove_all(folder / "data");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(http.post("/v1/models/default/rank", kRank).status, 503);
+  }
+  EXPECT_EQ(http.post("/v1/backup", R"({"name":"late"})").status, 503);
+  HttpReply ready = http.get("/readyz");
+  for (int i = 0; i < 500 && ready.body.find("removed") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ready = http.get("/readyz");
+  }
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_NE(ready.body.find("the data folder was removed or replaced"), std::string::npos)
+      << ready.body;
+  EXPECT_EQ(http.get("/livez").status, 200);
+  EXPECT_EQ(server.stop().status, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "data"));
+}
+
+// Runs mcnb without the administrator's right to write everywhere.
+ProgramOutcome run_plainly(std::vector<std::string> arguments) {
+  if (::geteuid() != 0) {
+    return run_program(std::move(arguments));
+  }
+  arguments.insert(arguments.begin(),
+                   {"--bounding-set=-dac_override", "--inh-caps=-all", MCNB_BINARY});
+  return Program(arguments, {}, "/usr/bin/setpriv").wait();
+}
+
+void set_rights(const std::filesystem::path& folder, unsigned rights) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    std::filesystem::permissions(entry.path(), std::filesystem::perms(rights));
+  }
+  std::filesystem::permissions(folder, std::filesystem::perms(rights));
+}
+
+TEST(ServiceData, AFolderThatMayOnlyBeReadIsVerifiedWithAndWithoutAWal) {
+  const TemporaryFolder folder;
+  const std::filesystem::path data = folder / "data";
+  serve_twice(data);
+  const std::vector<std::string> verify{"serve", "--verify", "--data", data.string()};
+  for (const bool with_wal : {false, true}) {
+    if (with_wal) {
+      ServerProgram server(data);
+      HttpClient http(server.port());
+      ASSERT_EQ(http.post("/v1/models/default/rank", kRank).status, 200);
+      server.kill();
+      server.wait();
+      std::filesystem::remove(data / "mcnb.db-shm");  // an index, which a copy may lack
+    }
+    EXPECT_EQ(std::filesystem::exists(data / "mcnb.db-wal"), with_wal);
+    set_rights(data, 0555);
+    const auto before = std::filesystem::last_write_time(data);
+    const ProgramOutcome outcome = run_plainly(verify);
+    EXPECT_TRUE(std::filesystem::last_write_time(data) == before);
+    set_rights(data, 0755);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    EXPECT_NE(outcome.output.find("give the same state"), std::string::npos) << outcome.output;
+    // The state is the one that a folder with all rights has.
+    EXPECT_EQ(run_program(verify).output, outcome.output);
+  }
+}
+
+TEST(ServiceData, VerifyingBesideAServerIsRefusedWithAdvice) {
+  const TemporaryFolder folder;
+  ServerProgram server(folder / "data");
+  server.port();
+  const ProgramOutcome outcome =
+      run_program({"serve", "--verify", "--data", (folder / "data").string()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.errors.find("a server has this data folder"), std::string::npos)
+      << outcome.errors;
+  EXPECT_NE(outcome.errors.find("backup"), std::string::npos) << outcome.errors;
 }
 
 }  // namespace

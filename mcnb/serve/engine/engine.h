@@ -32,6 +32,8 @@ class Engine {
 
   // False while the storage cannot be written.
   bool ready() const { return core_.ready(); }
+  // The reason, for people; may be empty.
+  std::string why_not_ready() const { return core_.why_not_ready(); }
   // What the models looked like about a second ago.
   std::vector<ModelReport> reports() const { return core_.reports(); }
   // The options of a model, or nullopt for an unknown one.

@@ -22,6 +22,7 @@ constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option say
 constexpr std::size_t kExpiriesAtOnce = 256;
 constexpr double kPublishSeconds = 0.5;
 constexpr double kRepairSeconds = 0.2;  // between two attempts
+constexpr double kLeaseSeconds = 0.2;   // between two looks at the lease
 
 // For which this thread has run.
 double processor_seconds() {
@@ -106,6 +107,7 @@ bool EngineCore::compute(Wait wait) {
   if (finished_) {
     return false;
   }
+  watch_lease();
   const bool failed = broken_ || writer_.failed();
   if (failed && !writer_.idle()) {
     // What was computed before has to be dropped first.
@@ -159,11 +161,36 @@ void EngineCore::repair() {
     writer_.reset();
     broken_ = false;
     ready_ = true;
+    set_problem("");
     log_info("the models agree with the log again");
   } catch (const std::exception& error) {
+    set_problem(error.what());
     log_error("the storage still fails", {{"detail", error.what()}});
     next_repair_ = clock_.uptime() + kRepairSeconds;
   }
+}
+
+// A storage that was taken away while nobody wrote would be noticed only by the next request.
+void EngineCore::watch_lease() {
+  if (!ready_ || broken_ || clock_.uptime() < next_lease_check_) {
+    return;
+  }
+  next_lease_check_ = clock_.uptime() + kLeaseSeconds;
+  if (const std::string loss = storage_->lease().loss(); !loss.empty()) {
+    log_error("the storage was taken away", {{"detail", loss}});
+    set_problem(loss);
+    broken_ = true;
+  }
+}
+
+void EngineCore::set_problem(const std::string& problem) {
+  const std::lock_guard lock(reports_mutex_);
+  problem_ = problem;
+}
+
+std::string EngineCore::why_not_ready() const {
+  const std::lock_guard lock(reports_mutex_);
+  return problem_;
 }
 
 void EngineCore::compute_batch(std::vector<Task> tasks) {

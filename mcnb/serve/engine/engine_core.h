@@ -74,6 +74,8 @@ class EngineCore {
 
   // Safe from any thread. False while the storage cannot be written.
   bool ready() const { return ready_.load(); }
+  // The reason, for people. Empty while the core is ready, and until the reason is known.
+  std::string why_not_ready() const;
   // What the models looked like about a second ago.
   std::vector<ModelReport> reports() const;
   // The options of a model, or nullopt for an unknown one.
@@ -98,6 +100,8 @@ class EngineCore {
   void take_in_models(std::vector<Task>& tasks);
   void recover();
   void repair();
+  void watch_lease();
+  void set_problem(const std::string& problem);
   void hear_housekeeping();
   void compute_batch(std::vector<Task> tasks);
   void run_tasks(const std::vector<Task>& tasks, std::int64_t time);
@@ -136,12 +140,14 @@ class EngineCore {
   bool broken_ = false;  // the models do not agree with the log
   bool finished_ = false;
   double next_repair_ = 0.0;       // uptime, in seconds
+  double next_lease_check_ = 0.0;  // uptime, in seconds
   double next_publish_ = 0.0;      // uptime, in seconds
   LogPositions snapshots_wanted_;  // by the housekeeping
 
-  mutable std::mutex reports_mutex_;
+  mutable std::mutex reports_mutex_;  // guards what follows
   std::vector<ModelReport> reports_;
   std::map<std::string, Price, std::less<>> prices_;
+  std::string problem_;  // why the storage could not be used
 };
 
 }  // namespace mcnb

@@ -6,6 +6,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/engine/service_error.h"
 
 namespace mcnb {
 namespace {
@@ -61,6 +62,10 @@ void Housekeeping::perform(const HousekeepingJob& job) {
     }
     if (job.work) {
       job.work(storage_);
+    }
+  } catch (const RequestRefused& refused) {
+    if (job.task) {
+      job.task->error = refused.error();
     }
   } catch (const std::exception& error) {
     log_error("housekeeping failed", {{"detail", error.what()}});

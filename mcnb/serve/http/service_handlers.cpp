@@ -61,7 +61,9 @@ Reply Handlers::live(const Call&) const { return at_once(object_with("status", "
 
 Reply Handlers::ready(const Call&) const {
   if (!engine_.ready()) {
-    refuse_request(ErrorCode::kStorageFailed, "the disk cannot be written");
+    const std::string why = engine_.why_not_ready();
+    refuse_request(ErrorCode::kStorageFailed,
+                   "the disk cannot be written" + (why.empty() ? "" : ": " + why));
   }
   return at_once(object_with("status", "ready"));
 }
@@ -75,10 +77,17 @@ Reply Handlers::metrics(const Call&) const {
 Reply Handlers::back_up(const Call& call) const {
   return on_engine(
       call, Use::kRead, [name = read_backup_name(call.body)](const EngineThread& engine) {
-        if (engine.storage.has_backup(name)) {
+        const auto refuse = [] {
           refuse_request(ErrorCode::kBackupExists, "there is a backup of this name", "name");
+        };
+        if (engine.storage.has_backup(name)) {
+          refuse();
         }
-        engine.task.follow_up = [name](Storage& storage) { storage.back_up(name); };
+        engine.task.follow_up = [name, refuse](Storage& storage) {
+          if (!storage.back_up(name)) {
+            refuse();  // of two requests at once, the second
+          }
+        };
         return object_with("backup", "backups/" + name);
       });
 }

@@ -1,8 +1,18 @@
 // The storage of `mcnb serve --data FOLDER`: an SQLite database, files of snapshots, and a lock.
 
 #include <fmt/core.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/files.h"
 #include "mcnb/serve/store/folder_lock.h"
 #include "mcnb/serve/store/snapshot_files.h"
 #include "mcnb/serve/store/sqlite_log_store.h"
@@ -12,37 +22,82 @@ namespace {
 
 namespace fs = std::filesystem;
 
-SqliteLogStore::Access log_access(StorageAccess access) {
-  return access == StorageAccess::kOwn ? SqliteLogStore::Access::kReadWrite
-                                       : SqliteLogStore::Access::kReadOnly;
-}
+// The end of the name of a backup that is being made. It begins with a dot, which no name does.
+constexpr std::string_view kUnfinished = ".part";
+
+// A folder for copies that nobody else may read. It goes with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "mcnb-look-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::kSystem,
+                  fmt::format("{}: cannot make a folder: {}", name, std::strerror(errno)));
+    }
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 class DataFolder : public Storage {
  public:
   DataFolder(const fs::path& folder, StorageAccess access)
-      : folder_(folder), lock_(folder, access), snapshots_(folder) {
-    if (access == StorageAccess::kOwn) {
-      refuse_lost_database();
+      : folder_(folder), lock_(folder, access), snapshots_(folder, lock_) {
+    if (access == StorageAccess::kLook) {
+      log_ = std::make_unique<SqliteLogStore>(readable_folder(), SqliteLogStore::Access::kReadOnly);
+      return;
     }
-    log_ = std::make_unique<SqliteLogStore>(folder, log_access(access), &lock_);
+    refuse_lost_database();
+    log_ = std::make_unique<SqliteLogStore>(folder, SqliteLogStore::Access::kReadWrite, &lock_);
+    // SQLite syncs its files, but not always the names of those that it makes.
+    sync_to_disk(folder);
+    lock_.watch(database(), "the database");
+    lock_.watch(wal(), "the WAL of the database");
+    remove_unfinished_backups();
   }
 
   LogStore& log() override { return *log_; }
   SnapshotStore& snapshots() override { return snapshots_; }
   const Lease& lease() const override { return lock_; }
 
-  bool has_backup(const std::string& name) override { return fs::exists(backup_folder(name)); }
+  bool has_backup(const std::string& name) override {
+    std::error_code error;
+    return fs::exists(backups() / name, error);
+  }
 
-  void back_up(const std::string& name) override {
-    const fs::path target = backup_folder(name);
-    const fs::path unfinished = backup_folder("." + name + ".part");
+  bool back_up(const std::string& name) override {
+    const std::lock_guard lock(backup_mutex_);
+    lock_.require();
+    const fs::path target = backups() / name;
+    if (has_backup(name)) {
+      return false;
+    }
+    const fs::path unfinished = backups() / ("." + name + std::string(kUnfinished));
     std::error_code ignored;
     try {
+      if (fs::create_directory(backups())) {
+        sync_entry(backups());
+      }
       fs::remove_all(unfinished);
-      fs::create_directories(unfinished);
+      fs::create_directory(unfinished);
       snapshots_.copy_to(unfinished);
       log_->copy_to(unfinished);
-      fs::rename(unfinished, target);
+      sync_to_disk(unfinished / SqliteLogStore::kFileName);
+      sync_to_disk(unfinished);
+      move_file(unfinished, target);
+      sync_to_disk(backups());
+      lock_.require();
+      return true;
     } catch (const fs::filesystem_error& error) {
       fs::remove_all(unfinished, ignored);
       throw Error(ErrorKind::kSystem,
@@ -54,12 +109,45 @@ class DataFolder : public Storage {
   }
 
  private:
-  fs::path backup_folder(const std::string& name) const { return folder_ / "backups" / name; }
+  fs::path database() const { return folder_ / SqliteLogStore::kFileName; }
+  fs::path wal() const { return database().string() + "-wal"; }
+  fs::path backups() const { return folder_ / "backups"; }
+
+  // Of processes that ended while they made one.
+  void remove_unfinished_backups() const {
+    std::error_code problem;
+    std::vector<fs::path> unfinished;
+    fs::directory_iterator entry(backups(), problem);
+    for (; !problem && entry != fs::directory_iterator(); entry.increment(problem)) {
+      const std::string name = entry->path().filename().string();
+      if (name.starts_with('.') && name.ends_with(kUnfinished)) {
+        unfinished.push_back(entry->path());
+      }
+    }
+    for (const fs::path& folder : unfinished) {
+      fs::remove_all(folder, problem);
+    }
+  }
+
+  // The folder in which SQLite can read the database without writing: this one, unless it may not
+  // be written and there is a WAL, which SQLite reads only with an index beside it.
+  fs::path readable_folder() {
+    std::error_code error;
+    const bool has_wal = fs::exists(wal(), error);
+    if (!has_wal || ::access(folder_.c_str(), W_OK) == 0) {
+      return folder_;
+    }
+    scratch_.emplace();
+    for (const fs::path& file : {database(), wal()}) {
+      copy_whole_file(file, scratch_->path() / file.filename(), FileAccess::kOwner);
+    }
+    return scratch_->path();
+  }
 
   // Snapshots can only come from a database that has their events: a folder that has snapshots but
   // no database has lost it, and must not be taken for a new one.
   void refuse_lost_database() {
-    const fs::path path = folder_ / SqliteLogStore::kFileName;
+    const fs::path path = database();
     std::error_code missing;
     const std::uintmax_t size = fs::file_size(path, missing);
     if ((missing || size == 0) && !snapshots_.models().empty()) {
@@ -73,6 +161,8 @@ class DataFolder : public Storage {
   fs::path folder_;
   FolderLock lock_;
   SnapshotFiles snapshots_;
+  std::optional<ScratchFolder> scratch_;
+  std::mutex backup_mutex_;
   std::unique_ptr<SqliteLogStore> log_;
 };
 

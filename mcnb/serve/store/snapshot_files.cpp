@@ -57,7 +57,8 @@ std::optional<NameParts> parse_name(std::string_view name) {
 
 }  // namespace
 
-SnapshotFiles::SnapshotFiles(const fs::path& data_folder) : folder_(data_folder / "snapshots") {}
+SnapshotFiles::SnapshotFiles(const fs::path& data_folder, const Lease& lease)
+    : folder_(data_folder / "snapshots"), lease_(lease) {}
 
 fs::path SnapshotFiles::path(std::uint32_t model, std::uint64_t position) const {
   return folder_ / fmt::format("{:08}-{:020}{}", model, position, kEnding);
@@ -99,21 +100,38 @@ std::vector<std::uint64_t> SnapshotFiles::positions(std::uint32_t model) {
   return positions;
 }
 
+// Makes no folder above its own: a data folder that was removed must not come back with nothing but
+// snapshots in it.
+void SnapshotFiles::make_own_folder() const {
+  std::error_code error;
+  if (fs::create_directory(folder_, error)) {
+    sync_entry(folder_);
+  }
+}
+
 void SnapshotFiles::write(std::uint32_t model, std::uint64_t position, const std::string& bytes) {
+  lease_.require();
+  make_own_folder();
   const fs::path file = path(model, position);
   if (fs::exists(file)) {
     // Only a damaged one can differ from what is to be written. It is evidence, and stays.
     if (holds(file, bytes)) {
+      sync_to_disk(folder_);  // a crash may have come before the sync of the first time
       return;
     }
     set_aside(model, position);
   }
-  write_file(file, bytes, FileAccess::kOwner);
-  const std::vector<std::uint64_t> all = positions(model);
-  for (std::size_t i = kKept; i < all.size(); ++i) {
-    std::error_code ignored;
-    fs::remove(path(model, all[i]), ignored);
-  }
+  FileWriter writer(file, FileAccess::kOwner);
+  writer.write(bytes);
+  writer.finish();
+  // Rows that only the older ones need may be erased next, so those must not come back.
+  std::vector<Found> old = files();
+  std::erase_if(
+      old, [&](const Found& found) { return found.model != model || found.ending != kEnding; });
+  std::ranges::sort(old, std::greater<>(), &Found::position);
+  old.erase(old.begin(), old.begin() + static_cast<std::ptrdiff_t>(std::min(kKept, old.size())));
+  remove(old);
+  lease_.require();
 }
 
 SnapshotSource SnapshotFiles::open(std::uint32_t model, std::uint64_t position) {
@@ -126,43 +144,64 @@ SnapshotSource SnapshotFiles::open(std::uint32_t model, std::uint64_t position) 
 }
 
 void SnapshotFiles::set_aside(std::uint32_t model, std::uint64_t position) {
+  lease_.require();
   const fs::path file = path(model, position);
   fs::path aside = file;
   aside += kDamaged;
-  std::error_code ignored;
-  fs::rename(file, aside, ignored);
+  std::error_code problem;
+  fs::rename(file, aside, problem);
+  if (!problem) {
+    sync_to_disk(folder_);
+  }
+}
+
+void SnapshotFiles::remove(const std::vector<Found>& files) const {
+  if (files.empty()) {
+    return;
+  }
+  lease_.require();
+  for (const Found& file : files) {
+    std::error_code problem;
+    fs::remove(file.path, problem);
+    if (problem) {
+      throw Error(ErrorKind::kSystem,
+                  fmt::format("{}: cannot remove: {}", file.path.string(), problem.message()));
+    }
+  }
+  sync_to_disk(folder_);
 }
 
 void SnapshotFiles::remove_before(std::uint32_t model, std::uint64_t position) {
-  for (const Found& file : files()) {
-    if (file.model == model && (file.position < position || file.ending != kEnding)) {
-      std::error_code problem;
-      fs::remove(file.path, problem);
-      if (problem) {
-        throw Error(ErrorKind::kSystem,
-                    fmt::format("{}: cannot remove: {}", file.path.string(), problem.message()));
-      }
+  std::vector<Found> old = files();
+  std::erase_if(old, [&](const Found& file) {
+    return file.model != model || (file.position >= position && file.ending == kEnding);
+  });
+  remove(old);
+  if (old.empty()) {
+    // They may have been removed by a process that ended before it could sync.
+    std::error_code missing;
+    if (fs::exists(folder_, missing)) {
+      sync_to_disk(folder_);
     }
   }
 }
 
 void SnapshotFiles::remove_unfinished() {
-  for (const Found& file : files()) {
-    if (file.ending.ends_with(kUnfinished)) {
-      std::error_code ignored;
-      fs::remove(file.path, ignored);
-    }
-  }
+  std::vector<Found> unfinished = files();
+  std::erase_if(unfinished, [](const Found& file) { return !file.ending.ends_with(kUnfinished); });
+  remove(unfinished);
 }
 
 void SnapshotFiles::copy_to(const fs::path& folder) {
-  std::error_code problem;
-  if (fs::exists(folder_, problem)) {
-    fs::copy(folder_, folder / folder_.filename(), problem);
+  const fs::path target = folder / folder_.filename();
+  std::vector<Found> all = files();
+  std::erase_if(all, [](const Found& file) { return file.ending.ends_with(kUnfinished); });
+  if (all.empty()) {
+    return;
   }
-  if (problem) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot copy to {}: {}", folder_.string(),
-                                                folder.string(), problem.message()));
+  make_folder(target);
+  for (const Found& file : all) {
+    copy_whole_file(file.path, target / file.path.filename(), FileAccess::kOwner);
   }
 }
 

@@ -9,9 +9,11 @@
 namespace mcnb {
 
 // Snapshots as files FOLDER/snapshots/MODEL-POSITION.snapshot. A damaged one gets another ending.
+// What is written, renamed or removed is on the disk when the function returns.
 class SnapshotFiles : public SnapshotStore {
  public:
-  explicit SnapshotFiles(const std::filesystem::path& data_folder);
+  // Borrows the lease: nothing is written without it.
+  SnapshotFiles(const std::filesystem::path& data_folder, const Lease& lease);
 
   std::vector<std::uint32_t> models() override;
   std::vector<std::uint64_t> positions(std::uint32_t model) override;
@@ -31,8 +33,11 @@ class SnapshotFiles : public SnapshotStore {
   };
   std::vector<Found> files() const;
   std::filesystem::path path(std::uint32_t model, std::uint64_t position) const;
+  void make_own_folder() const;
+  void remove(const std::vector<Found>& files) const;
 
   std::filesystem::path folder_;
+  const Lease& lease_;
 };
 
 }  // namespace mcnb

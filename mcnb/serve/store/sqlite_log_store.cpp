@@ -76,13 +76,8 @@ class Reset {
 class SqliteLogStore::Transaction {
  public:
   Transaction(SqliteLogStore& store, Database& database, bool urgent)
-      : pass_(store.gate_, urgent), database_(database) {
-    if (store.lease_ != nullptr && !store.lease_->held()) {
-      throw Error(ErrorKind::kSystem,
-                  fmt::format("{}: the lock of the data folder was removed or replaced, so another "
-                              "server may have it: stop one of them and start again",
-                              database.name()));
-    }
+      : pass_(store.gate_, urgent), database_(database), lease_(store.lease_) {
+    require_lease();
     database_.run("BEGIN IMMEDIATE");
   }
   ~Transaction() {
@@ -97,14 +92,23 @@ class SqliteLogStore::Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
+  // Throws also if the lease was lost meanwhile: what was written may be in files that are gone.
   void commit() {
     database_.run("COMMIT");
     committed_ = true;
+    require_lease();
   }
 
  private:
+  void require_lease() const {
+    if (lease_ != nullptr) {
+      lease_->require();
+    }
+  }
+
   WriteGate::Pass pass_;
   Database& database_;
+  const Lease* lease_;
   bool committed_ = false;
 };
 
@@ -121,7 +125,7 @@ SqliteLogStore::SqliteLogStore(const std::filesystem::path& folder, Access acces
         "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
     reader_ = connect(Database::Access::kReadWrite);
   } else {
-    reader_ = std::make_unique<Connection>(path_, Database::Access::kReadOnly);
+    reader_ = std::make_unique<Connection>(path_, Database::Access::kUntouched);
     check_log_schema(reader_->database);
   }
   read_ = std::make_unique<Statement>(

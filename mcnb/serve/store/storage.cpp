@@ -9,6 +9,12 @@
 
 namespace mcnb {
 
+void Lease::require() const {
+  if (const std::string lost = loss(); !lost.empty()) {
+    throw Error(ErrorKind::kSystem, lost);
+  }
+}
+
 std::vector<std::uint32_t> Storage::leftover_models() {
   // Ids beyond the highest were never this log's: such snapshots are somebody else's.
   const std::uint32_t highest = log().highest_model_id();

@@ -151,8 +151,13 @@ class SnapshotStore {
 class Lease {
  public:
   virtual ~Lease() = default;
-  // False if somebody else may have the store by now.
-  virtual bool held() const = 0;
+  // Why nothing may be written any more: somebody else may have the store by now, or its files are
+  // no longer where a restart looks for them. Empty while all is well. Safe from any thread.
+  virtual std::string loss() const = 0;
+  bool held() const { return loss().empty(); }
+  // Throws Error (kSystem) unless the lease is held. Ask before something is written, and again
+  // before it is acknowledged.
+  void require() const;
 };
 
 // A log, its snapshots, and the lease under which they are used.
@@ -165,9 +170,10 @@ class Storage {
   virtual const Lease& lease() const = 0;
 
   virtual bool has_backup(const std::string& name) = 0;
-  // Copies the snapshots, then the log, which therefore has every event that they need. Whole or
-  // not there at all. Requires a name that is free and can be a file's name.
-  virtual void back_up(const std::string& name) = 0;
+  // Copies the snapshots, then the log, which therefore has every event that they need. Durable
+  // when it returns, and whole or not there at all. Returns false, and changes nothing, if there is
+  // a backup of this name. Requires a name that can be a file's name and does not begin with a dot.
+  virtual bool back_up(const std::string& name) = 0;
 
   // Removed models of which rows or snapshots are left.
   std::vector<std::uint32_t> leftover_models();
@@ -183,8 +189,9 @@ enum class StorageAccess {
   kLook,  // read only, beside others who look; nobody may serve meanwhile
 };
 
-// Opens a data folder (docs/FORMATS.md). Throws Error: kSystem if somebody else has it, kCorrupt if
-// it is damaged or of a layout that cannot be read.
+// Opens a data folder (docs/FORMATS.md). kLook writes nothing into a folder that may only be read:
+// if its database has a WAL, it reads a temporary copy of both. Throws Error: kSystem if somebody
+// else has the folder, kCorrupt if it is damaged or of a layout that cannot be read.
 std::unique_ptr<Storage> open_data_folder(const std::filesystem::path& folder,
                                           StorageAccess access);
 

@@ -137,6 +137,100 @@ TEST(Engine, ASecondEngineOnTheSameFolderIsRefused) {
   }
 }
 
+TEST(Engine, RemovingTheFileLockAdmitsNobody) {
+  const TemporaryFolder folder;
+  RunningEngine first(folder.path());
+  for (const bool put_back : {false, true}) {
+    fs::remove(folder / "lock");
+    if (put_back) {
+      put_file(folder / "lock", "");
+    }
+    for (const StorageAccess access : {StorageAccess::kOwn, StorageAccess::kLook}) {
+      EXPECT_THROW(open_data_folder(folder.path(), access), Error);
+    }
+  }
+}
+
+// What is taken away while the engine runs, and how it may come back.
+struct Loss {
+  const char* name;
+  std::function<void(const fs::path& data)> take_away;
+  std::function<void(const fs::path& data)> put_back;  // empty: it cannot be put back
+};
+
+void move_aside(const fs::path& path) { fs::rename(path, path.string() + ".aside"); }
+void move_back(const fs::path& path) {
+  fs::remove_all(path);
+  fs::rename(path.string() + ".aside", path);
+}
+
+std::vector<Loss> losses() {
+  const auto in = [](const char* name, void (*work)(const fs::path&)) {
+    return [name, work](const fs::path& data) { work(data / name); };
+  };
+  return {
+      {"the folder is removed", [](const fs::path& data) { fs::remove_all(data); }, {}},
+      {"the folder is moved away", move_aside, move_back},
+      {"another folder is in its place",
+       [](const fs::path& data) {
+         move_aside(data);
+         fs::copy(data.string() + ".aside", data, fs::copy_options::recursive);
+       },
+       move_back},
+      {"the database is removed",
+       in("mcnb.db", [](const fs::path& path) { fs::remove(path); }),
+       {}},
+      {"the WAL is removed", in("mcnb.db-wal", [](const fs::path& path) { fs::remove(path); }), {}},
+      {"another database is in its place",
+       in("mcnb.db",
+          [](const fs::path& path) {
+            move_aside(path);
+            fs::copy_file(path.string() + ".aside", path);
+          }),
+       in("mcnb.db", move_back)},
+  };
+}
+
+TEST(Engine, NothingIsAcknowledgedIntoFilesThatAreGone) {
+  for (const Loss& loss : losses()) {
+    SCOPED_TRACE(loss.name);
+    const TemporaryFolder folder;
+    const fs::path data = folder / "data";
+    RunningEngine running(data);
+    running.create("m", small_model());
+    running.play(0, 3);
+    loss.take_away(data);
+    const auto before = fs::exists(data) ? all_files(data) : std::map<std::string, std::string>();
+    for (std::uint64_t i = 3; i < 6; ++i) {
+      const auto lost = running.rank(request_of(i, "ann"));
+      ASSERT_TRUE(lost->error.has_value());
+      EXPECT_EQ(lost->error->status(), 503);
+    }
+    EXPECT_TRUE(running.snapshot()->error.has_value());
+    EXPECT_FALSE(running.engine().ready());
+    wait_until([&] { return !running.engine().why_not_ready().empty(); });
+    EXPECT_NE(running.engine().why_not_ready().find("was removed or replaced"), std::string::npos)
+        << running.engine().why_not_ready();
+    // Nothing comes back, and nothing is written into what another server may have by now.
+    const auto after = fs::exists(data) ? all_files(data) : std::map<std::string, std::string>();
+    EXPECT_TRUE(after == before);
+    if (loss.put_back) {
+      loss.put_back(data);
+      wait_until([&] { return running.engine().ready(); });
+      running.play(6, 9);
+      EXPECT_EQ(running.report().counts.decisions, 6U);
+    }
+  }
+}
+
+TEST(Engine, ALostFolderIsNoticedWithoutARequest) {
+  const TemporaryFolder folder;
+  RunningEngine running(folder / "data");
+  running.create("m", small_model());
+  fs::remove_all(folder / "data");
+  wait_until([&] { return !running.engine().ready(); });
+}
+
 TEST(EngineDeathTest, AFolderThatCannotBeWrittenIsRefused) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "data");

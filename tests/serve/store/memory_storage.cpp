@@ -74,9 +74,9 @@ class MemoryLease : public Lease {
       disk_.contents_[name_].owner = 0;
     }
   }
-  bool held() const override {
+  std::string loss() const override {
     const Guard guard(disk_.mutex_);
-    return is_owner();
+    return is_owner() ? "" : name_ + ": another server has this data";
   }
   // Requires the disk's mutex.
   bool is_owner() const { return disk_.contents_[name_].owner == own_; }
@@ -386,10 +386,14 @@ class MemoryStorage : public Storage {
     const Guard guard(disk_.mutex_);
     return disk_.contents_.contains(backup_name(name));
   }
-  void back_up(const std::string& name) override {
+  bool back_up(const std::string& name) override {
+    if (has_backup(name)) {
+      return false;
+    }
     try {
       snapshots_.copy_to(backup_name(name));
       log_.copy_to(backup_name(name));
+      return true;
     } catch (const Error&) {
       const Guard guard(disk_.mutex_);
       disk_.contents_.erase(backup_name(name));

@@ -302,9 +302,10 @@ TYPED_TEST(StorageContract, ABackupHasWhatTheStorageHad) {
   storage->log().commit(rows_of(1, 1, 5));
   storage->snapshots().write(1, 4, "state");
   EXPECT_FALSE(storage->has_backup("monday"));
-  storage->back_up("monday");
+  EXPECT_TRUE(storage->back_up("monday"));
   EXPECT_TRUE(storage->has_backup("monday"));
   storage->log().commit(rows_of(1, 6, 8));
+  EXPECT_FALSE(storage->back_up("monday"));  // the name is taken
   const auto backup = this->disk.open_backup("monday");
   EXPECT_EQ(backup->log().id(), storage->log().id());
   EXPECT_EQ(rows_in(*backup, 1), (Rows{1, 2, 3, 4, 5}));

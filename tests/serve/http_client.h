@@ -66,6 +66,9 @@ class HttpClient {
     }
   }
 
+  // Says that nothing more comes. Replies can still be read.
+  void end_sending() { ::shutdown(socket_, SHUT_WR); }
+
   HttpReply read_reply() {
     std::size_t end = std::string::npos;
     while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {

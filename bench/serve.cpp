@@ -9,6 +9,7 @@
 #include "bench/load_client.h"
 #include "bench/report.h"
 #include "bench/serve_engine.h"
+#include "bench/serve_fairness.h"
 #include "bench/serve_parts.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
@@ -28,8 +29,10 @@ constexpr std::size_t kBodies =
     2000;  // different request bodies; every request has its own event id
 
 std::string post(const std::string& path, const std::string& body) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
-                     body.size(), body);
+  return fmt::format(
+      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      path, body.size(), body);
 }
 
 // Makes the requests of one model: decisions, or decisions and rewards in turn.
@@ -72,6 +75,7 @@ ServerOptions server_options(const ServeBenchOptions& options, const fs::path& f
   server.data = folder.string();
   server.port = 0;
   server.threads = options.threads;
+  server.connections_per_address = 0;  // all load comes from this machine
   server.models["bench"] = model;
   return server;
 }
@@ -250,6 +254,7 @@ void bench_serve(const ServeBenchOptions& options) {
                   "of mcnb, {:.1f}",
                   rate(hierarchical) / rate(mcnb),
                   processor_per_answer(mcnb) / processor_per_answer(hierarchical)));
+  measure_fairness(options, report);
   if (options.pause_rewards > 0) {
     find_longest_pause(options, report);
   }

@@ -46,8 +46,14 @@ target_link_libraries(mcnb_tests PRIVATE
   ${layers} mcnb_serve mcnb_bench GTest::gtest mcnb_options
   # what the tests make data files with, read answers with, and check checksums with
   ZLIB::ZLIB PNG::PNG LibArchive::LibArchive nlohmann_json::nlohmann_json mcnb_xxhash)
+# Preloaded into the real service, to make calls of the operating system fail.
+add_library(mcnb_failing_calls MODULE ${PROJECT_SOURCE_DIR}/tests/serve/faults/failing_calls.cpp)
+target_link_libraries(mcnb_failing_calls PRIVATE ${CMAKE_DL_LIBS})
+target_compile_definitions(mcnb_failing_calls PRIVATE _GNU_SOURCE)
+add_dependencies(mcnb_tests mcnb_failing_calls)
 target_compile_definitions(mcnb_tests PRIVATE
   MCNB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  MCNB_FAILING_CALLS="$<TARGET_FILE:mcnb_failing_calls>"
   MCNB_BINARY="$<TARGET_FILE:mcnb>")
 target_precompile_headers(mcnb_tests PRIVATE
   <gtest/gtest.h> <fmt/core.h> <Eigen/Dense> <algorithm> <filesystem> <functional> <map> <memory>

@@ -20,7 +20,8 @@ DISHES = {
 
 
 def call(url, body):
-    request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+    request = urllib.request.Request(url, json.dumps(body).encode(), method="POST",
+                                     headers={"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as response:
         return json.load(response)
 

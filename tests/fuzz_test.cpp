@@ -29,6 +29,7 @@ FuzzTarget fuzz_npy;
 FuzzTarget fuzz_picture;
 FuzzTarget fuzz_prepared;
 FuzzTarget fuzz_serve_event;
+FuzzTarget fuzz_serve_http;
 FuzzTarget fuzz_serve_request;
 FuzzTarget fuzz_serve_snapshot;
 FuzzTarget fuzz_unpack;
@@ -56,6 +57,7 @@ const std::vector<NamedTarget> kTargets = {{"cifar10", fuzz_cifar10},
                                            {"picture", fuzz_picture},
                                            {"prepared", fuzz_prepared},
                                            {"serve_event", fuzz_serve_event},
+                                           {"serve_http", fuzz_serve_http},
                                            {"serve_request", fuzz_serve_request},
                                            {"serve_snapshot", fuzz_serve_snapshot},
                                            {"unpack", fuzz_unpack}};

@@ -61,7 +61,10 @@ void Histories::join(UserId user, std::uint32_t event) {
     }
   }
   if (history.size() == history.capacity()) {
-    history.reserve(history.size() + std::max<std::size_t>(history.size() / 2, 1));
+    const std::size_t wanted = history.size() + std::max<std::size_t>(history.size() / 2, 1);
+    held_references_ -= history.capacity();
+    history.reserve(limit_ > 0 ? std::min(wanted, limit_) : wanted);
+    held_references_ += history.capacity();
   }
   history.push_back(event);
   ++slots_[event].holders;
@@ -80,7 +83,8 @@ void Histories::forget(UserId user) {
   for (const std::uint32_t event : references_[index(user)]) {
     release(event);
   }
-  references_[index(user)] = {};
+  held_references_ -= references_[index(user)].capacity();
+  references_[index(user)] = std::vector<std::uint32_t>();  // frees it, unlike = {}
   if (limit_ > 0) {
     joined_[index(user)] = 0;
   }
@@ -115,15 +119,20 @@ std::vector<Sample> Histories::all_samples() const {
   return samples;
 }
 
-std::size_t Histories::memory_bytes() const {
-  std::size_t bytes = references_.capacity() * sizeof references_[0] +
-                      joined_.capacity() * sizeof joined_[0] +
-                      slots_.capacity() * sizeof slots_[0] +
-                      values_.capacity() * sizeof values_[0] + free_.capacity() * sizeof free_[0];
+std::size_t Histories::memory_bytes_with(std::size_t held_references) const {
+  return references_.capacity() * sizeof references_[0] + joined_.capacity() * sizeof joined_[0] +
+         slots_.capacity() * sizeof slots_[0] + values_.capacity() * sizeof values_[0] +
+         free_.capacity() * sizeof free_[0] + held_references * sizeof references_[0][0];
+}
+
+std::size_t Histories::memory_bytes() const { return memory_bytes_with(held_references_); }
+
+std::size_t Histories::count_memory_bytes() const {
+  std::size_t held = 0;
   for (const auto& history : references_) {
-    bytes += history.capacity() * sizeof history[0];
+    held += history.capacity();
   }
-  return bytes;
+  return memory_bytes_with(held);
 }
 
 void Histories::save(StateWriter& writer) const {
@@ -154,9 +163,11 @@ void Histories::load(StateReader& reader, const NetworkShape& shape) {
     reader.fail("the histories do not fit together");
   }
   references_.clear();
+  held_references_ = 0;
   std::vector<std::uint32_t> holders(slots_.size());
   for (std::uint64_t user = 0; user < users; ++user) {
     references_.push_back(reader.read_all<std::uint32_t>(kMost));
+    held_references_ += references_.back().capacity();
     for (const std::uint32_t event : references_.back()) {
       if (event >= slots_.size() || slots_[event].count == 0) {
         reader.fail("a history refers to an event that does not exist");

@@ -61,7 +61,9 @@ class Histories {
   // Every stored event once.
   std::vector<Sample> all_samples() const;
 
+  // Kept up to date: does not look at the users. `count_memory_bytes` does.
   std::size_t memory_bytes() const;
+  std::size_t count_memory_bytes() const;
   void save(StateWriter& writer) const;
   // Requires histories with the same seed and limit. Throws Error (kCorrupt) if the state is not
   // one that `save` can have written for networks of this shape.
@@ -81,10 +83,12 @@ class Histories {
   EventId store(const Sample& sample);
   void join(UserId user, std::uint32_t event);
   void release(std::uint32_t event);
+  std::size_t memory_bytes_with(std::size_t held_references) const;
 
   std::uint64_t seed_;
   std::size_t limit_;
   std::vector<std::vector<std::uint32_t>> references_;  // by user
+  std::size_t held_references_ = 0;                     // that they have room for
   std::vector<std::uint64_t> joined_;                   // by user: events so far; only with a limit
   std::vector<Slot> slots_;
   std::vector<float> values_;  // stride_ floats for every slot

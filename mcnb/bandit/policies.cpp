@@ -189,6 +189,11 @@ std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& s
   return within(context_of(kind), [&] { return kind.build(spec.options, setup); });
 }
 
+PolicySize size_of_policy(const PolicySpec& spec, const PolicySetup& setup) {
+  const PolicyKind& kind = find_policy(spec.name);
+  return within(context_of(kind), [&] { return kind.size(spec.options, setup); });
+}
+
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,
                       const Policy& policy) {
   save_state_file(path, kPolicyFile, [&](StateWriter& writer) {

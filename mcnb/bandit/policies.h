@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mcnb/bandit/policy.h"
+#include "mcnb/bandit/policy_size.h"
 
 namespace mcnb {
 
@@ -43,6 +44,10 @@ const PolicyKind& find_policy(const std::string& name);
 
 // Throws Error (kUsage) for options out of range.
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup);
+
+// What make_policy would need, estimated from the options alone. Throws Error (kUsage) for an
+// option out of its range.
+PolicySize size_of_policy(const PolicySpec& spec, const PolicySetup& setup);
 
 // Saves a policy with its name, options and setup. A load with other ones throws Error (kUsage). An
 // option that the saving program did not know yet, and that `spec` does not name, has the value

@@ -114,6 +114,16 @@ std::vector<std::vector<Score>> Policy::scores_of(std::span<const Round> rounds)
   return all;
 }
 
+std::vector<Score> Policy::scores_of_part(const Round& round, std::size_t begin, std::size_t end) {
+  check(begin < end && end <= round.arms.size(), "a part of a round has some of its arms");
+  Round part{.id = round.id, .arms = {}};
+  for (std::size_t i = begin; i < end; ++i) {
+    part.arms.push_back(round.arms[i]);
+    part.arms.back().index = ArmIndex{static_cast<std::uint32_t>(i - begin)};
+  }
+  return scores(part);
+}
+
 std::vector<Refusal> Policy::learn_all(std::span<const RewardedArm> rewarded) {
   std::vector<Refusal> refused;
   for (std::size_t i = 0; i < rewarded.size(); ++i) {

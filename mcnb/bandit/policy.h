@@ -146,6 +146,14 @@ class Policy {
   // learners once for all rounds.
   virtual std::vector<std::vector<Score>> scores_of(std::span<const Round> rounds);
 
+  // The scores of a round whose arms have one user can be found in parts, with the same bits: of
+  // some arms, a multiple of so many and the rest at the end. 0: only of all arms together.
+  virtual std::size_t arms_apart() const { return 0; }
+  // The scores of the arms from `begin` to before `end`. Requires that arms_apart() divides `begin`
+  // and, unless it is the number of arms, `end`. The default asks `scores` about a round of these
+  // arms, which is right for policies that never look at an arm's index.
+  virtual std::vector<Score> scores_of_part(const Round& round, std::size_t begin, std::size_t end);
+
   // The users whom the policy now takes to agree about an arm, in ascending order; nullopt for
   // policies that do not cluster.
   virtual std::optional<std::vector<UserId>> cluster(const Arm&) { return std::nullopt; }

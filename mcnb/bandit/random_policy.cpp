@@ -38,7 +38,7 @@ class RandomPolicy final : public BasicPolicy {
 PolicyKind random_policy() {
   return policy_kind<RandomPolicy>(
       {.name = "random", .help = "chooses uniformly, learns nothing", .paper = "none"},
-      OptionTable<NoOptions>());
+      OptionTable<NoOptions>(), [](const NoOptions&, const PolicySetup&) { return PolicySize{}; });
 }
 
 }  // namespace mcnb

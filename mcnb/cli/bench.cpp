@@ -5,6 +5,7 @@
 #include "bench/learning.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
+#include "bench/scale.h"
 #include "bench/serve.h"
 #include "mcnb/cli/commands.h"
 
@@ -81,6 +82,23 @@ void add_policies(CLI::App& bench) {
   command->callback([options] { bench::bench_policies(*options); });
 }
 
+void add_scale(CLI::App& bench) {
+  auto options = std::make_shared<bench::ScaleBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "scale", "Time and memory of a policy with few and with a million users, fits included");
+  add_count(command, "--users", options->users, "Numbers of users; ratios are to the first");
+  add_count(command, "--samples", options->samples, "Rewards of each user");
+  add_count(command, "--features", options->features, "Numbers of an arm");
+  add_count(command, "--user-features", options->user_features, "Numbers of a user");
+  add_count(command, "--arms", options->arms, "Arms of a round");
+  add_count(command, "--rounds", options->rounds, "Timed rounds, at most");
+  command->add_option("--policy", options->policies, "Policies as in mcnb run")
+      ->capture_default_str();
+  add_count(command, "--threads", options->threads, "Threads of a policy");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_scale(*options); });
+}
+
 void add_data(CLI::App& bench) {
   auto options = std::make_shared<bench::DataBenchOptions>();
   CLI::App* command =
@@ -138,6 +156,7 @@ void add_bench_command(CLI::App& app) {
   add_networks(*bench);
   add_breakdown(*bench);
   add_policies(*bench);
+  add_scale(*bench);
   add_data(*bench);
   add_learning(*bench);
   add_serve(*bench);

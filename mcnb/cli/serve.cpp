@@ -27,11 +27,7 @@ void print_new_key(const std::string& role) {
       key, role, role, sha256_hex(key));
 }
 
-void run_serve(const ServeFlags& flags) {
-  if (!flags.new_key.empty()) {
-    print_new_key(flags.new_key);
-    return;
-  }
+ServerOptions read_options(const ServeFlags& flags) {
   ServerOptions options;
   if (!flags.config.empty()) {
     read_config(flags.config, options);
@@ -39,6 +35,15 @@ void run_serve(const ServeFlags& flags) {
   for (const auto& [name, text] : flags.options) {
     set_server_option(options, name, text);
   }
+  return options;
+}
+
+void run_serve(const ServeFlags& flags) {
+  if (!flags.new_key.empty()) {
+    print_new_key(flags.new_key);
+    return;
+  }
+  const ServerOptions options = read_options(flags);
   if (flags.print_config) {
     fmt::print("{}", config_text(options));
     return;
@@ -53,7 +58,7 @@ void run_serve(const ServeFlags& flags) {
     }
     return;
   }
-  serve(options);
+  serve(options, [flags] { return read_options(flags); });
 }
 
 }  // namespace

@@ -14,7 +14,11 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kGranule = std::size_t{2} << 20;  // a large page
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+constexpr std::size_t kSmallGranule = std::size_t{64} << 10;
+// Large pages make address translation cheap, but a slab of a few networks would take up to two
+// million bytes that it does not use.
+constexpr std::size_t kFewestLargePages = 4;
 
 std::size_t physical_bytes() {
   return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -61,7 +65,9 @@ void Slab::grow(std::size_t size) {
   if (needed > reserved_bytes_) {
     // Pages that were never touched cost nothing, so a large reserve makes moves rare.
     const std::size_t wanted = std::max(needed, std::min(2 * reserved_bytes_, physical));
-    const std::size_t bytes = (wanted + kGranule - 1) / kGranule * kGranule;
+    const bool large = needed >= kFewestLargePages * kLargePage;
+    const std::size_t granule = large ? kLargePage : kSmallGranule;
+    const std::size_t bytes = (wanted + granule - 1) / granule * granule;
     void* memory = data_ == nullptr ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                                     : ::mremap(data_, reserved_bytes_, bytes, MREMAP_MAYMOVE);
@@ -72,8 +78,9 @@ void Slab::grow(std::size_t size) {
     }
     data_ = static_cast<float*>(memory);
     reserved_bytes_ = bytes;
-    // Large pages make address translation cheap; the system may ignore this hint.
-    ::madvise(data_, reserved_bytes_, MADV_HUGEPAGE);
+    if (large) {
+      ::madvise(data_, reserved_bytes_, MADV_HUGEPAGE);  // the system may ignore this hint
+    }
   }
   size_ = size;
 }

@@ -1,13 +1,20 @@
 #include "mcnb/serve/server.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <future>
+#include <mutex>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
+#include "mcnb/serve/configured_models.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
 #include "mcnb/serve/http/http_server.h"
@@ -19,6 +26,9 @@ EngineOptions engine_options(const ServerOptions& options) {
   return {.folder = options.data,
           .threads = static_cast<std::size_t>(options.threads),
           .queue_limit = static_cast<std::size_t>(options.queue),
+          .wait_seconds = options.wait_seconds,
+          .decision_seconds = options.decision_seconds,
+          .memory_bytes = options.memory_gigabytes * 1e9,
           .restart_seconds = options.restart_seconds,
           .log_bytes = static_cast<std::uint64_t>(options.log_gigabytes * 1e9),
           .log_days = options.log_days};
@@ -28,39 +38,48 @@ HttpOptions http_options(const ServerOptions& options) {
   HttpOptions http;
   http.host = options.host;
   http.port = static_cast<std::uint16_t>(options.port);
-  http.most_connections = static_cast<std::size_t>(options.connections);
+  http.connections.most = static_cast<std::size_t>(options.connections);
+  http.connections.most_per_address = static_cast<std::size_t>(options.connections_per_address);
+  http.connections.reserved = static_cast<std::size_t>(options.reserved_connections);
+  http.trusted_proxies = AddressList(options.trusted_proxies, "trusted_proxies");
   http.idle_seconds = options.idle_seconds;
   http.header_seconds = options.header_seconds;
   http.body_seconds = options.body_seconds;
-  http.certificate = options.certificate;
-  http.private_key = options.private_key;
   return http;
 }
 
-// Makes the models of the configuration that do not exist yet.
-void make_models(Engine& engine, const ServerOptions& options) {
-  std::map<std::string, ModelOptions> wanted = options.models;
-  if (wanted.empty() && engine.reports().empty()) {
-    wanted["default"] = {};
+// nullptr if the service speaks no TLS.
+std::shared_ptr<const TlsIdentity> identity_of(const ServerOptions& options) {
+  return options.certificate.empty()
+             ? nullptr
+             : std::make_shared<const TlsIdentity>(options.certificate, options.private_key);
+}
+
+// Lets the process have as many files open as it needs for all of its connections.
+void allow_connections(const ServerOptions& options) {
+  constexpr rlim_t kOtherFiles = 256;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlim_t wanted = options.connections + options.reserved_connections + kOtherFiles;
+  if (files.rlim_cur < wanted) {
+    files.rlim_cur = std::min(wanted, files.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &files);
   }
-  for (const auto& [name, model] : wanted) {
-    if (engine.options_of(name)) {
-      continue;
-    }
-    auto task = std::make_shared<ControlTask>();
-    std::promise<void> made;
-    task->work = [&, name = name, model = model](ModelHost& host, Storage&, std::int64_t) {
-      host.create(name, model);
-    };
-    task->done = [&] { made.set_value(); };
-    if (!engine.submit(task)) {
-      throw Error(ErrorKind::kLimit, "too many models in the configuration");
-    }
-    made.get_future().wait();
-    if (task->error) {
-      throw Error(ErrorKind::kUsage, fmt::format("model {}: {}", name, task->error->message));
-    }
+  if (files.rlim_cur < wanted) {
+    log_warning(
+        "the limit of open files is too low for all connections: raise it (ulimit -n, "
+        "LimitNOFILE)",
+        {{"limit", std::to_string(files.rlim_cur)}, {"wanted", std::to_string(wanted)}});
   }
+}
+
+constexpr int kLargeBlock = 1 << 20;
+constexpr long kStartPoll = 5'000'000;  // nanoseconds
+
+// Waits so long for one of the signals, and returns it; 0 if none came.
+int wait_for(const sigset_t& signals, long nanoseconds) {
+  const timespec time{.tv_sec = 0, .tv_nsec = nanoseconds};
+  return std::max(::sigtimedwait(&signals, nullptr, &time), 0);
 }
 
 const ServerOptions& checked(const ServerOptions& options) {
@@ -71,27 +90,72 @@ const ServerOptions& checked(const ServerOptions& options) {
 }  // namespace
 
 struct Server::Parts {
-  explicit Parts(const ServerOptions& options)
-      : engine(engine_options(checked(options)), clock, metrics),
-        api(Handlers(engine, metrics, requests, options.personalizer_model),
-            ApiKeys(options.keys)) {
-    make_models(engine, options);
+  Parts(const ServerOptions& given, ReadOptions read)
+      : options(checked(given)),
+        read_again(std::move(read)),
+        audit(options.audit_log),
+        engine(engine_options(options), clock, metrics),
+        api(Handlers(engine, metrics, requests, options.personalizer_model,
+                     [this] { return reload(); }),
+            ApiKeys(options.keys), CallerPolicy(options.host_names, options.origins), audit,
+            requests) {
+    const std::lock_guard lock(reloading);  // clients may ask for it before `http` is set
+    std::shared_ptr<const TlsIdentity> identity = identity_of(options);
+    configure_models(engine, options);
     http = std::make_unique<HttpServer>(
-        http_options(options),
+        http_options(options), std::move(identity),
         HttpServer::Handler{[this](const HttpRequest& head) { return api.admit(head); },
                             [this](const HttpRequest& request) { return api.plan(request); }},
         requests);
   }
 
+  Handlers::Reloaded reload();
+
+  ServerOptions options;
+  ReadOptions read_again;
+  AuditLog audit;
   SteadyClock clock;
   Metrics metrics;
   RequestMetrics requests;
   Engine engine;
   Api api;
+  std::mutex reloading;
   std::unique_ptr<HttpServer> http;
 };
 
-Server::Server(const ServerOptions& options) : parts_(std::make_unique<Parts>(options)) {
+// Everything that can fail comes before anything is changed.
+Handlers::Reloaded Server::Parts::reload() {
+  const std::lock_guard lock(reloading);
+  const ServerOptions next = read_again ? read_again() : options;
+  check_server_options(next);
+  ApiKeys keys(next.keys);
+  const std::shared_ptr<const TlsIdentity> identity = identity_of(next);
+  if ((identity == nullptr) != options.certificate.empty()) {
+    throw Error(ErrorKind::kUsage, "certificate: TLS cannot begin or end without a restart");
+  }
+  if (next.keys.empty() != options.keys.empty()) {
+    log_warning(next.keys.empty() ? "no request needs a key any more" : "requests need keys now");
+  }
+  audit.reopen();
+  if (identity != nullptr) {
+    http->use_identity(identity);
+  }
+  api.use_keys(std::move(keys));
+  for (const std::string& name : changed_options(options, next)) {
+    if (name != "certificate" && name != "private_key") {
+      log_warning("a changed option waits for the next start", {{"option", name}});
+    }
+  }
+  options.keys = next.keys;
+  options.certificate = next.certificate;
+  options.private_key = next.private_key;
+  log_info("reloaded", {{"keys", std::to_string(next.keys.size())},
+                        {"tls", identity == nullptr ? "no" : "yes"}});
+  return {next.keys.size(), identity != nullptr};
+}
+
+Server::Server(const ServerOptions& options, ReadOptions read_again)
+    : parts_(std::make_unique<Parts>(options, std::move(read_again))) {
   log_info("listening", {{"host", options.host},
                          {"port", std::to_string(port())},
                          {"tls", options.certificate.empty() ? "no" : "yes"},
@@ -103,6 +167,8 @@ Server::~Server() { stop(); }
 
 std::uint16_t Server::port() const { return parts_->http->port(); }
 
+void Server::reload() { parts_->reload(); }
+
 void Server::stop() {
   if (parts_->http) {
     parts_->http->stop_listening();
@@ -112,23 +178,55 @@ void Server::stop() {
   }
 }
 
-void serve(const ServerOptions& options) {
+namespace {
+
+const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+
+// A start may replay for a long time. It can be ended at any moment, as by a crash: whatever it had
+// begun to change is whole or not there.
+std::unique_ptr<Server> start(const ServerOptions& options, Server::ReadOptions read_again,
+                              const sigset_t& signals) {
+  std::future<std::unique_ptr<Server>> starting = std::async(
+      std::launch::async, [&] { return std::make_unique<Server>(options, std::move(read_again)); });
+  while (starting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    const int received = wait_for(signals, kStartPoll);
+    if (received == SIGINT || received == SIGTERM) {
+      log_info("stopping while starting", {{"signal", name_of(received)}});
+      ::_exit(0);
+    }
+  }
+  return starting.get();
+}
+
+}  // namespace
+
+void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   // A full disk and a lost client are to be errors of system calls, not signals that end the
   // process.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   ::umask(0077);  // the data is about people: only this user may read it
+  // Blocks above this size, such as snapshots, go back to the system as soon as they are free.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   sigset_t signals;
   ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGINT);
-  ::sigaddset(&signals, SIGTERM);
-  // Threads inherit the blocked signals, so that only `sigwait` below gets them.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaddset(&signals, number);
+  }
+  // Threads inherit the blocked signals, so that only this one waits for them.
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  Server server(options);
+  allow_connections(options);
+  const std::unique_ptr<Server> server = start(options, std::move(read_again), signals);
   int received = 0;
-  ::sigwait(&signals, &received);
-  log_info("stopping", {{"signal", received == SIGINT ? "SIGINT" : "SIGTERM"}});
-  server.stop();
+  while (::sigwait(&signals, &received) == 0 && received == SIGHUP) {
+    try {
+      server->reload();
+    } catch (const std::exception& error) {
+      log_error("reloading failed; everything stays as it was", {{"detail", error.what()}});
+    }
+  }
+  log_info("stopping", {{"signal", name_of(received)}});
+  server->stop();
 }
 
 Verification verify_data(const std::string& folder, std::size_t threads) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,16 +22,28 @@ struct ServerOptions {
   std::uint64_t threads = 0;
   std::uint64_t connections = 1024;
   std::uint64_t queue = 1024;
+  double wait_seconds = 10.0;
+  double decision_seconds = 10.0;
+  double memory_gigabytes = 0.0;
   double idle_seconds = 60.0;
   double header_seconds = 10.0;
   double body_seconds = 20.0;
   double restart_seconds = 10.0;
   double log_gigabytes = 8.0;
   double log_days = 90.0;
+  std::uint64_t connections_per_address = 256;
+  std::uint64_t reserved_connections = 16;
+  std::string trusted_proxies;
+  std::string host_names;
+  std::string origins;
+  std::string audit_log;
   std::string personalizer_model = "default";
 
   std::vector<ApiKey> keys;
   std::map<std::string, ModelOptions> models;  // made at the start if they are missing
+  // The options of `models` that the file names, as text. Where a model differs, settings are
+  // changed at the start, and for options that are fixed the start says so.
+  std::map<std::string, OptionValues> named_options;
 };
 
 // Throws Error (kUsage) naming the option.
@@ -44,17 +57,26 @@ std::string config_text(const ServerOptions& options);
 
 // Throws Error (kUsage) if options contradict each other, such as a public address without keys.
 void check_server_options(const ServerOptions& options);
+// The names of the options that differ.
+std::vector<std::string> changed_options(const ServerOptions& before, const ServerOptions& after);
 
 // The service: makes the models from the data folder, listens, and serves until `stop`.
 class Server {
  public:
+  // Reads the configuration again.
+  using ReadOptions = std::function<ServerOptions()>;
+
   // Throws Error: kUsage for bad options, kSystem, kCorrupt.
-  explicit Server(const ServerOptions& options);
+  explicit Server(const ServerOptions& options, ReadOptions read_again = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   std::uint16_t port() const;
+  // Reads the configuration again and uses its keys and the files of its certificate; opens the
+  // audit log again. Everything else that has changed waits for the next start, which the log says.
+  // Throws Error if something is wrong; everything then stays as it was. Safe from any thread.
+  void reload();
   // Takes no new connections, answers the requests that are under way, and writes snapshots.
   void stop();
 
@@ -63,8 +85,8 @@ class Server {
   std::unique_ptr<Parts> parts_;
 };
 
-// Serves until SIGINT or SIGTERM.
-void serve(const ServerOptions& options);
+// Serves until SIGINT or SIGTERM; reloads at SIGHUP.
+void serve(const ServerOptions& options, Server::ReadOptions read_again);
 
 struct Verification {
   std::vector<std::string> lines;  // one for each model, for people

@@ -4,9 +4,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "mcnb/base/error.h"
+#include "mcnb/serve/http/caller_policy.h"
+#include "mcnb/serve/http/client_address.h"
 #include "mcnb/serve/server.h"
 
 // Only this file includes the TOML library, because its header takes long to compile.
@@ -28,12 +31,34 @@ const OptionTable<ServerOptions>& table() {
     t.count("threads", &O::threads, {0, 1024},
             "threads that compute decisions; 0: one per processor");
     t.count("connections", &O::connections, {1, 1e5}, "open connections at most");
+    t.count("connections_per_address", &O::connections_per_address, {0, 1e5},
+            "open connections of one address at most; 0: no limit");
+    t.count("reserved_connections", &O::reserved_connections, {0, 1000},
+            "further connections that serve only health, metrics and administration");
+    t.text("trusted_proxies", &O::trusted_proxies, "addresses or networks, with commas",
+           "proxies without a limit per address, whose header X-Forwarded-For names the client");
+    t.text("host_names", &O::host_names, "names, with commas",
+           "names beside loopback that the header Host may have; without keys all others are "
+           "refused");
+    t.text("origins", &O::origins, "origins, with commas",
+           "web pages that may send requests from a browser; without keys all others are refused");
+    t.text("audit_log", &O::audit_log, "a path",
+           "file for the lines about changes and refused keys, which the log has, too");
     t.count("queue", &O::queue, {1, 1e5},
             "waiting requests at most; further ones get status 503 with Retry-After");
+    t.number("wait_seconds", &O::wait_seconds, {0.01, 3600},
+             "seconds that a request may wait before work on it begins; later ones get status 503");
+    t.number("decision_seconds", &O::decision_seconds, {0.001, 3600},
+             "estimated seconds of one decision at most; larger requests get status 413");
+    t.number(
+        "memory_gigabytes", &O::memory_gigabytes, {0, 1e6},
+        "memory of all models, their snapshots and waiting requests; 0: three quarters of what "
+        "the machine or the cgroup has");
     t.number("idle_seconds", &O::idle_seconds, {0.1, 3600},
-             "seconds that a connection may be silent");
+             "seconds that a connection may be silent between two requests");
     t.number("header_seconds", &O::header_seconds, {0.1, 3600},
-             "seconds that the headers of a request may take");
+             "seconds that the headers of a request may take; with the TLS handshake, from the "
+             "beginning of a connection to its first request");
     t.number("body_seconds", &O::body_seconds, {0.1, 3600},
              "seconds that the body of a request may take");
     t.number("restart_seconds", &O::restart_seconds, {0.01, 1e6},
@@ -96,24 +121,32 @@ ApiKey read_key(const toml::node& node) {
   return key;
 }
 
-ModelOptions read_model_table(const std::string& name, const toml::node& node) {
+// The options of a model that the table names, as text.
+OptionValues named_in(const std::string& name, const toml::node& node) {
   const toml::table* entry = node.as_table();
   if (entry == nullptr || !is_model_name(name)) {
     throw Error(ErrorKind::kUsage, fmt::format("models.{}: expected a table [models.NAME]", name));
   }
-  ModelOptions options;
+  OptionValues named;
   for (const auto& [key, value] : *entry) {
     const std::string option(key.str());
     if (const toml::table* policy = value.as_table(); policy != nullptr && option == "options") {
       for (const auto& [inner, given] : *policy) {
-        set_option(options, "options." + std::string(inner.str()),
-                   plain_text(given, std::string(inner.str())));
+        named["options." + std::string(inner.str())] = plain_text(given, std::string(inner.str()));
       }
     } else {
-      set_option(options, option, plain_text(value, option));
+      named[option] = plain_text(value, option);
     }
   }
-  if (!entry->contains("policy")) {
+  return named;
+}
+
+ModelOptions model_of(const OptionValues& named) {
+  ModelOptions options;
+  for (const auto& [name, text] : named) {
+    set_option(options, name, text);
+  }
+  if (!named.contains("policy")) {
     set_default_policy(options);
   }
   check_model_options(options);
@@ -172,8 +205,9 @@ void read_config(const std::string& path, ServerOptions& options) {
         }
       } else if (name == "models" && value.is_table()) {
         for (const auto& [model, node] : *value.as_table()) {
-          options.models[std::string(model.str())] =
-              read_model_table(std::string(model.str()), node);
+          const std::string given(model.str());
+          options.named_options[given] = named_in(given, node);
+          options.models[given] = model_of(options.named_options[given]);
         }
       } else {
         set_server_option(options, name, plain_text(value, name));
@@ -224,12 +258,31 @@ std::string config_text(const ServerOptions& options) {
 void check_server_options(const ServerOptions& options) {
   table().validate(options);
   ApiKeys(options.keys);
+  AddressList(options.trusted_proxies, "trusted_proxies");
+  CallerPolicy(options.host_names, options.origins);
+  if (options.certificate.empty() != options.private_key.empty()) {
+    throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a private key");
+  }
   if (options.keys.empty() && !is_loopback(options.host)) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("host {}: without keys the service listens on loopback only; "
                             "mcnb serve --new-key admin makes a key",
                             options.host));
   }
+}
+
+std::vector<std::string> changed_options(const ServerOptions& before, const ServerOptions& after) {
+  std::vector<std::string> changed;
+  const OptionValues old = table().values(before);
+  for (const auto& [name, text] : table().values(after)) {
+    if (old.at(name) != text) {
+      changed.push_back(name);
+    }
+  }
+  if (before.named_options != after.named_options) {
+    changed.emplace_back("models");
+  }
+  return changed;
 }
 
 }  // namespace mcnb

@@ -135,7 +135,8 @@ class Client:
         return str(response["outcome"])
 
     def activate(self, event: Union[str, Decision]) -> None:
-        """Says that the action of a deferred event was shown: the event counts from now on."""
+        """Says that the action of a deferred event was shown: the event counts from now on. Raises
+        ServiceError (410) if its waiting time is over."""
         self.call("POST", self._path("events", _event(event), "activate"))
 
     def event(self, event: Union[str, Decision]) -> Dict[str, Any]:
@@ -187,6 +188,10 @@ class Client:
         """Copies all data of the service. Returns the folder of the copy inside the data folder.
         Does not send the request again if its response is lost."""
         return str(self.call("POST", "/v1/backup", {"name": name}, repeat=False)["backup"])
+
+    def reload(self) -> Dict[str, Any]:
+        """Makes the service read its keys and its certificate again. Returns what it uses now."""
+        return dict(self.call("POST", "/v1/reload"))
 
     def of(self, model: str) -> "Client":
         """Returns a client of another model of the same service."""

@@ -115,6 +115,7 @@ def test_models_can_be_changed_and_deleted(serving):
     assert shop.change_model(epsilon=0.25)["epsilon"] == 0.25
     assert shop.snapshot()["model"] == "shop"
     assert client.back_up("monday") == "backups/monday"
+    assert client.reload() == {"keys": 0, "tls": False}
     with pytest.raises(mcnb.ServiceError, match="409 backup_exists"):
         client.back_up("monday")
     shop.delete_model()
@@ -150,6 +151,7 @@ def test_the_client_has_a_method_for_every_endpoint(serving):
     client.change_model(epsilon=0)
     client.snapshot()
     client.back_up("copy")
+    client.reload()
     client.delete_model()
     between.close()
     sent = set()

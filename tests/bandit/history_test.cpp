@@ -118,6 +118,7 @@ class Model {
       EXPECT_TRUE(stored.insert(sample.reward).second) << "stored twice: " << sample.reward;
     }
     EXPECT_EQ(stored, held);
+    EXPECT_EQ(histories.memory_bytes(), histories.count_memory_bytes());
   }
 
   Histories histories;
@@ -243,7 +244,7 @@ TEST(Histories, ComeBackFromTheirState) {
     Histories fresh(kSeed, limit);
     load(fresh, state);
     EXPECT_EQ(saved(fresh), state);
-    other.histories = fresh;
+    other.histories = std::move(fresh);
     through.add_some(150, 300);
     other.add_some(150, 300);
     other.expect_equal();

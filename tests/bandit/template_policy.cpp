@@ -101,7 +101,9 @@ PolicyKind template_policy() {
        .help = "the mean reward of each position, with upper confidence bounds",
        .paper = "Auer, Cesa-Bianchi, Fischer: Finite-time Analysis of the Multiarmed Bandit "
                 "Problem, Machine Learning 2002"},
-      option_table());
+      option_table(), [](const TemplateOptions&, const PolicySetup&) {
+        return PolicySize{.fixed_bytes = 100.0, .arm_operations = 10.0};
+      });
 }
 
 }  // namespace mcnb

@@ -72,6 +72,7 @@ class Program {
     ::prlimit(process_, resource, &bounds, nullptr);
   }
   void signal(int number) const { ::kill(process_, number); }
+  pid_t id() const { return process_; }
 
   // The text that the program has written to standard error so far.
   std::string errors_so_far() const { return file_contents(folder_ / "errors"); }

@@ -21,7 +21,7 @@ foreach(file /usr/bin/mcnb /usr/lib/systemd/system/mcnb.service /etc/mcnb/serve.
   endif()
 endforeach()
 execute_process(COMMAND dpkg-deb --field ${packages} Depends OUTPUT_VARIABLE depends)
-foreach(library libmicrohttpd libsqlite3 libsimdjson)
+foreach(library libssl3 libsqlite3 libsimdjson)
   string(FIND "${depends}" "${library}" found)
   if(found EQUAL -1)
     message(FATAL_ERROR "the package does not depend on ${library}: ${depends}")

@@ -5,28 +5,19 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <map>
-#include <mutex>
-#include <nlohmann/json.hpp>
-#include <set>
 
-#include "mcnb/base/random.h"
 #include "mcnb/serve/engine/model_host.h"
-#include "mcnb/serve/server.h"
-#include "mcnb/serve/store/sqlite_log_store.h"
-#include "tests/long_tests.h"
 #include "tests/sanitizers.h"
-#include "tests/serve/server_program.h"
+#include "tests/serve/service_load.h"
 
 namespace mcnb::crash_test {
 namespace {
 
-using nlohmann::json;
-namespace fs = std::filesystem;
+using namespace service_load;
 
-// 60 kills in all, 200 with ./test --long; under the sanitizers 12 and 20.
-const int kKills = kSanitized ? (long_tests() ? 14 : 8) : (long_tests() ? 150 : 30);
-const int kBusyKills = kSanitized ? (long_tests() ? 6 : 4) : (long_tests() ? 50 : 30);
+// 60 kills in all, 1,000 with ./test --long; under the sanitizers 12 and 20.
+const int kKills = kSanitized ? repeats(8, 14) : repeats(30, 700);
+const int kBusyKills = kSanitized ? repeats(4, 6) : repeats(30, 300);
 constexpr int kClients = 3;
 constexpr int kVerifyEvery = 50;
 
@@ -63,106 +54,15 @@ bool live_and_die(const fs::path& data, const std::vector<std::string>& argument
   return serves;
 }
 
-json rank_request(const std::string& event, const std::string& user, Rng& rng, int count = 3,
-                  const std::string& action = "a") {
-  json actions = json::array();
-  for (int i = 0; i < count; ++i) {
-    actions.push_back({{"id", action + std::to_string(i)},
-                       {"features", {rng.normal(), rng.normal(), rng.normal(), rng.normal()}}});
-  }
-  return {{"eventId", event}, {"userId", user}, {"actions", actions}};
-}
-
-void expect_verified(const fs::path& data) {
-  const Verification states = verify_data(data.string(), 1);
-  for (const std::string& line : states.lines) {
-    ASSERT_TRUE(states.agree) << line;
-  }
-}
-
-// What the clients were told. Shared by them.
-struct Told {
-  std::mutex mutex;
-  std::map<std::string, std::string> decisions;  // event -> answer
-  std::set<std::string> rewarded;                // events whose reward was taken
-  std::set<std::string> open;  // events whose reward may or may not have been taken
-};
-
-// Decides and rewards until the server is gone. Sends rewards of earlier runs again.
-void use_service(std::uint16_t port, int life, int client, Told& told) {
-  Rng rng(1, Stream::kTest, static_cast<std::uint64_t>(life), static_cast<std::uint32_t>(client));
-  HttpClient http(port);
-  try {
-    for (int i = 0;; ++i) {
-      const std::string event =
-          std::to_string(life) + "-" + std::to_string(client) + "-" + std::to_string(i);
-      const std::string user = "user-" + std::to_string(rng.below(20));
-      const HttpReply reply =
-          http.post("/v1/models/small/rank", rank_request(event, user, rng).dump());
-      ASSERT_EQ(reply.status, 200) << reply.body;
-      std::string to_reward = event;
-      {
-        const std::lock_guard lock(told.mutex);
-        told.decisions[event] = json::parse(reply.body).at("rewardActionId");
-        if (!told.open.empty() && rng.chance(0.5)) {
-          to_reward = *told.open.begin();
-        }
-        told.open.insert(to_reward);
-      }
-      if (rng.chance(0.2)) {
-        continue;  // its reward comes in another life
-      }
-      const HttpReply rewarded = http.post("/v1/models/small/events/" + to_reward + "/reward",
-                                           R"({"value": 0.5, "rewardId": "once"})");
-      ASSERT_EQ(rewarded.status, 200) << rewarded.body;
-      const std::string outcome = json::parse(rewarded.body).at("outcome");
-      ASSERT_TRUE(outcome == "learned" || outcome == "duplicate") << outcome;
-      {
-        const std::lock_guard lock(told.mutex);
-        told.rewarded.insert(to_reward);
-        told.open.erase(to_reward);
-      }
-      if (rng.chance(0.1)) {
-        static_cast<void>(http.post("/v1/models/small/snapshot", ""));
-      }
-    }
-  } catch (const ConnectionLost&) {
-  }
-}
-
-// What the log says, row by row.
-struct Logged {
-  std::map<std::string, std::string> decisions;
-  std::map<std::string, int> rewards;
-  std::uint64_t last = 0;
-  static constexpr std::uint32_t kModel = 1;  // the only one
-
-  void read(const fs::path& folder) {
-    const std::unique_ptr<Storage> storage = open_data_folder(folder, StorageAccess::kOwn);
-    storage->log().replay(kModel, last, [&](const LogRow& row) {
-      const Event event = decode_event(row.kind, row.body, 4, "test");
-      if (const auto* decision = std::get_if<Decision>(&event)) {
-        EXPECT_TRUE(
-            decisions.emplace(decision->event_id, decision->actions[decision->chosen].id).second);
-      } else if (const auto* reward = std::get_if<Reward>(&event)) {
-        ++rewards[reward->event_id];
-      }
-      last = row.position;
-    });
-  }
-};
-
 TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
   const TemporaryFolder folder;
   const fs::path data = folder / "data";
-  put_file(folder / "config.toml",
-           "[models.small]\ndimension = 4\nwaitingSeconds = 1000000\n"
-           "[models.small.options]\nwidth = 8\nmeta_steps = 2\n");
+  put_file(folder / "config.toml", kSmallModel);
   const std::vector<std::string> arguments{"--config", (folder / "config.toml").string(),
                                            "--threads", "1"};
   Told told;
   Logged logged;
-  Rng rng(7, Stream::kTest);
+  Rng rng(test_seed() + 6, Stream::kTest);
   int served = 0;
   for (int life = 0; life < kKills; ++life) {
     served +=
@@ -172,13 +72,7 @@ TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
             : 0;
     const bool verify = life % kVerifyEvery == kVerifyEvery - 1 || life == kKills - 1;
     if (verify && fs::exists(data / "mcnb.db")) {
-      logged.read(data);
-      for (const auto& [event, answer] : told.decisions) {
-        ASSERT_EQ(logged.decisions[event], answer) << event;
-      }
-      for (const std::string& event : told.rewarded) {
-        ASSERT_EQ(logged.rewards[event], 1) << event;
-      }
+      expect_kept(told, logged, data);
       expect_verified(data);
     }
   }
@@ -222,7 +116,8 @@ struct BusyTold {
 
 // Everything at once: deferred events, several rewards an event, users who leave, snapshots.
 void keep_busy(std::uint16_t port, int life, int client, BusyTold& told) {
-  Rng rng(2, Stream::kTest, static_cast<std::uint64_t>(life), static_cast<std::uint32_t>(client));
+  Rng rng(test_seed() + 1, Stream::kTest, static_cast<std::uint64_t>(life),
+          static_cast<std::uint32_t>(client));
   HttpClient http(port);
   const std::string path = "/v1/models/busy/";
   try {
@@ -290,13 +185,14 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
   const std::vector<std::string> arguments{"--config", (folder / "config.toml").string(),
                                            "--threads", "2"};
   BusyTold told;
-  Rng rng(8, Stream::kTest);
-  // On a busy machine a life may be too short to forget anybody: more lives follow.
+  Rng rng(test_seed() + 7, Stream::kTest);
+  // On a busy machine a life may be too short to forget anybody: more and longer lives follow.
   const auto goes_on = [&](int life) {
-    return life < kBusyKills || (life < 4 * kBusyKills && told.forgotten.told == 0);
+    return life < kBusyKills || (life < 2 * kBusyKills && told.forgotten.told == 0);
   };
   for (int life = 0; goes_on(life); ++life) {
-    live_and_die(data, arguments, 120'000, rng,
+    const std::uint64_t longest = life < kBusyKills ? 120'000 : 2'000'000;
+    live_and_die(data, arguments, longest, rng,
                  [&](std::uint16_t port, int client) { keep_busy(port, life, client, told); });
     if (life % kVerifyEvery == kVerifyEvery - 1 || life == kBusyKills - 1) {
       expect_verified(data);

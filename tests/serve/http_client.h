@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,8 +32,10 @@ struct HttpReply {
 // A plain HTTP/1.1 client of one connection to this machine, which it keeps open.
 class HttpClient {
  public:
-  explicit HttpClient(std::uint16_t port, std::string key = "")
-      : port_(port), key_(std::move(key)) {}
+  // `patience`: how long it waits for a reply.
+  explicit HttpClient(std::uint16_t port, std::string key = "",
+                      std::chrono::seconds patience = std::chrono::seconds(30))
+      : port_(port), key_(std::move(key)), patience_(patience) {}
   ~HttpClient() { close(); }
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -47,7 +50,8 @@ class HttpClient {
       text += "X-API-Key: " + key_ + "\r\n";
     }
     if (!body.empty() || method == "POST") {
-      text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+      text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+              "\r\n";
     }
     send_raw(text + "\r\n" + body);
     return read_reply();
@@ -111,7 +115,7 @@ class HttpClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience{.tv_sec = 30, .tv_usec = 0};
+    const timeval patience{.tv_sec = patience_.count(), .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     const int yes = 1;
     ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -144,6 +148,7 @@ class HttpClient {
 
   std::uint16_t port_;
   std::string key_;
+  std::chrono::seconds patience_;
   int socket_ = -1;
   std::string buffer_;
 };

@@ -36,6 +36,18 @@ inline RankRequest request_of(std::uint64_t number, const std::string& user) {
   return request;
 }
 
+// More actions, until there are so many.
+inline void add_actions(RankRequest& request, std::size_t count) {
+  Rng rng(4, Stream::kTest, count);
+  while (request.actions.size() < count) {
+    request.actions.push_back("more-" + std::to_string(request.actions.size()));
+    request.eligible.push_back(true);
+    for (int i = 0; i < 4; ++i) {
+      request.features.push_back(static_cast<float>(rng.normal() * 0.4));
+    }
+  }
+}
+
 // Events in the order of a log, applied to a model.
 class Ledger {
  public:

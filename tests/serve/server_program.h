@@ -28,8 +28,9 @@ inline std::optional<std::uint16_t> port_in(const std::string& log) {
 class ServerProgram {
  public:
   explicit ServerProgram(const std::filesystem::path& data, std::vector<std::string> more = {},
-                         const std::string& binary = MCNB_BINARY)
-      : program_(arguments(data, std::move(more)), {}, binary) {}
+                         const std::string& binary = MCNB_BINARY,
+                         std::vector<std::string> variables = {})
+      : program_(arguments(data, std::move(more)), std::move(variables), binary) {}
 
   // Waits until the server listens. Throws if it ends instead.
   std::uint16_t port() {

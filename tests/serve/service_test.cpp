@@ -83,7 +83,7 @@ TEST(Service, RolesAllowWhatTheySay) {
   EXPECT_EQ(admin.send("DELETE", "/v1/models/other", "").status, 204);
   HttpClient bearer(port);
   bearer.send_raw(
-      "GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer read-secret\r\n\r\n");
+      "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer read-secret\r\n\r\n");
   EXPECT_EQ(bearer.read_reply().status, 200);
   // The log of the service does not contain the keys.
   EXPECT_EQ(server.program().errors_so_far().find("secret"), std::string::npos);
@@ -112,7 +112,8 @@ TEST(Service, BodiesAndHeadersAreLimited) {
   // A body without a stated length.
   HttpClient chunked(server.port());
   chunked.send_raw(
-      "POST /v1/models/default/rank HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+      "POST /v1/models/default/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
   const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
   for (int i = 0; i < 20; ++i) {
     chunked.send_raw(chunk);
@@ -120,7 +121,7 @@ TEST(Service, BodiesAndHeadersAreLimited) {
   chunked.send_raw("0\r\n\r\n");
   EXPECT_EQ(chunked.read_reply().status, 413);
   HttpClient headers(server.port());
-  headers.send_raw("GET /livez HTTP/1.1\r\nHost: x\r\nA: " + std::string(200'000, 'a') +
+  headers.send_raw("GET /livez HTTP/1.1\r\nHost: localhost\r\nA: " + std::string(200'000, 'a') +
                    "\r\n\r\n");
   EXPECT_GE(headers.read_reply().status, 400);
   EXPECT_EQ(http.get("/livez").status, 200);
@@ -137,8 +138,10 @@ TEST(Service, SlowClientsAreEndedAndBlockNobody) {
   const std::uint16_t port = server.port();
   std::vector<std::unique_ptr<HttpClient>> slow;
   for (const char* beginning :
-       {"GET /livez HTTP/1.1\r\nHo", "POST /v1/models/default/rank HTTP/1.1\r\nHost: x\r\n",
-        "POST /v1/models/default/rank HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n{", "GET"}) {
+       {"GET /livez HTTP/1.1\r\nHo", "POST /v1/models/default/rank HTTP/1.1\r\nHost: localhost\r\n",
+        "POST /v1/models/default/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        "application/json\r\nContent-Length: 90\r\n\r\n{",
+        "GET"}) {
     slow.push_back(std::make_unique<HttpClient>(port));
     slow.back()->send_raw(beginning);
   }

@@ -4,15 +4,13 @@
 #include <cmath>
 #include <utility>
 
-#include "mcnb/base/check.h"
+#include "mcnb/bandit/hierarchical/learner_pass.h"
+#include "mcnb/bandit/hierarchical/matrix_state.h"
 
 namespace mcnb {
 namespace {
 
 using Eigen::Index;
-using Eigen::LLT;
-using Eigen::Lower;
-using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 // Learners whose evidence one thread adds up: a number that does not depend on the threads.
@@ -22,230 +20,173 @@ std::size_t learners_per_block(std::size_t learners) {
   return std::max(kFewest, (learners + kMostBlocks - 1) / kMostBlocks);
 }
 
-double log_determinant(const LLT<MatrixXd>& factor) {
-  return 2.0 * factor.matrixLLT().diagonal().array().log().sum();
+// Calls add(learner index, part) for all learners, block by block on the threads, and returns the
+// parts. Each block adds to a part of its own, a copy of `none`.
+template <class Part, class Make>
+std::vector<Part> for_blocks(std::size_t learners, const Part& none, ThreadPool& threads,
+                             const Make& make_pass) {
+  const std::size_t per_block = learners_per_block(learners);
+  std::vector<Part> parts((learners + per_block - 1) / per_block, none);
+  threads.parallel_for(parts.size(), 1, [&](std::size_t block, std::size_t) {
+    auto add = make_pass();
+    const std::size_t end = std::min((block + 1) * per_block, learners);
+    for (std::size_t i = block * per_block; i < end; ++i) {
+      add(i, parts[block]);
+    }
+  });
+  return parts;
 }
 
-// The columns one after the other, each filled up with zeros to `length` numbers.
-AlignedDoubles padded_columns(const MatrixXd& columns, std::size_t length) {
-  const auto count = static_cast<std::size_t>(columns.cols());
-  AlignedDoubles padded(length * count, 0.0);
-  for (std::size_t k = 0; k < count; ++k) {
-    std::copy_n(columns.col(static_cast<Index>(k)).data(), columns.rows(),
-                padded.data() + k * length);
-  }
-  return padded;
-}
-
-// matrix += or -= the sum of the columns' outer products.
-void add_squares(ThreadPool& threads, const MatrixXd& columns, SymmetricMatrix::Sign sign,
-                 SymmetricMatrix& matrix) {
-  matrix.add_outer_products(threads, padded_columns(columns, matrix.padded_size()), sign);
-}
-
-// matrix times every column.
-MatrixXd multiply(ThreadPool& threads, const SymmetricMatrix& matrix, const MatrixXd& columns) {
-  const std::size_t length = matrix.padded_size();
-  const auto count = static_cast<std::size_t>(columns.cols());
-  AlignedDoubles products(length * count);
-  matrix.multiply(threads, padded_columns(columns, length), products);
-  MatrixXd result(columns.rows(), columns.cols());
-  for (std::size_t k = 0; k < count; ++k) {
-    std::copy_n(products.data() + k * length, columns.rows(),
-                result.col(static_cast<Index>(k)).data());
-  }
-  return result;
-}
+// Different numbers of rewards whose arms are summed over all learners. Where there are more, as
+// with faded rewards, the others are summed again for every prior.
+constexpr std::size_t kMostTotals = 32;
 
 // A weak prior of the noise: as if two rewards with squared errors of 0.1 had been seen.
 constexpr double kNoisePriorCount = 2.0;
 constexpr double kNoisePriorSum = 0.2;
 
+// [D A D + I | D b], factored, D the prior deviations.
+RowMatrix solve_shared(const Evidence& evidence, const VectorXd& deviations,
+                       SharedPosterior& posterior) {
+  const Index size = deviations.size();
+  RowMatrix system(size, size + 1);
+  system.leftCols(size) = deviations.asDiagonal() * evidence.information * deviations.asDiagonal();
+  system.leftCols(size).diagonal().array() += 1.0;
+  system.col(size) = deviations.cwiseProduct(evidence.weighted);
+  const double log_determinant = factor_system(system);
+  // Never negative but for rounding.
+  const double rest = evidence.quadratic - system.col(size).squaredNorm();
+  const double count = evidence.rewards + kNoisePriorCount;
+  posterior.noise = ((rest < 0.0 ? 0.0 : rest) + kNoisePriorSum) / count;
+  posterior.log_evidence =
+      -0.5 * count * std::log(posterior.noise) - 0.5 * (evidence.log_determinant + log_determinant);
+  return system;
+}
+
 }  // namespace
 
 Evidence::Evidence(std::size_t shared_size)
-    : information(shared_size, 0.0), weighted(VectorXd::Zero(static_cast<Index>(shared_size))) {}
+    : information(RowMatrix::Zero(signed_size(shared_size), signed_size(shared_size))),
+      weighted(VectorXd::Zero(signed_size(shared_size))) {}
 
 void Evidence::add(const Evidence& other) {
-  information.add(other.information, SymmetricMatrix::Sign::kPlus);
+  information += other.information;
   weighted += other.weighted;
   quadratic += other.quadratic;
   log_determinant += other.log_determinant;
   rewards += other.rewards;
 }
 
-RewardSums::RewardSums(const FeatureMap& map, double memory)
-    : map_(&map), memory_(memory), all_(map.shared_size()) {}
+OwnMoments::OwnMoments(std::size_t own_size)
+    : means(RowMatrix::Zero(signed_size(own_size), signed_size(own_size))), covariances(means) {}
 
-void RewardSums::add(const RewardHistory& history, std::span<const float> user,
-                     ThreadPool& threads) {
-  if (history.empty()) {
-    return;
+SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior& prior) {
+  const VectorXd deviations = prior.shared.cwiseSqrt();
+  const Index size = deviations.size();
+  const auto unsigned_size = static_cast<std::size_t>(size);
+  SharedPosterior posterior;
+  RowMatrix system = solve_shared(evidence, deviations, posterior);
+  RowMatrix half(size, size);
+  kernels::invert_factor(unsigned_size, system.data(), unsigned_size + 1, half.data(),
+                         unsigned_size);
+  kernels::solve_upper(unsigned_size, system.data(), unsigned_size + 1, 1,
+                       system.data() + unsigned_size, unsigned_size + 1);
+  posterior.mean = deviations.cwiseProduct(system.col(size));
+  half = half * deviations.asDiagonal();
+  posterior.covariance = RowMatrix::Zero(size, size);
+  add_product(Operand::of(half).transposed(), Operand::of(half), {posterior.covariance},
+              {.upper = true, .a_is_upper = true});
+  mirror_upper(posterior.covariance);
+  return posterior;
+}
+
+double log_evidence(const Evidence& evidence, const HierarchyPrior& prior) {
+  SharedPosterior posterior;
+  solve_shared(evidence, prior.shared.cwiseSqrt(), posterior);
+  return posterior.log_evidence;
+}
+
+void RewardSums::add(std::span<const HistoryBook::Entry> learners, ThreadPool& threads) {
+  const std::size_t begin = learners_.size();
+  std::vector<const HistoryBook::Entry*> entries;
+  for (const HistoryBook::Entry& learner : learners) {
+    if (!learner.history.empty()) {
+      entries.push_back(&learner);
+    }
   }
-  MatrixXd samples;
-  history.expand(*map_, user, samples);
-  VectorXd weights = weights_of(history.rewards(), memory_);
-  VectorXd means = means_of(history.rewards());
-  all_.rewards += history.reward_count();
-  all_.quadratic += history.squared_rewards();
-  for (const ArmRewards& arm : history.rewards()) {
-    all_.quadratic -= arm.sum * arm.mean();
-    all_.log_determinant += std::log(arm.count);
-  }
-  if (is_dual(*map_, history)) {
-    duals_.push_back({std::move(samples), std::move(weights), std::move(means)});
-    return;
-  }
-  const auto own = static_cast<Index>(map_->own_size());
-  const MatrixXd scaled = samples * weights.cwiseSqrt().asDiagonal();
-  const VectorXd scaled_means = weights.cwiseSqrt().cwiseProduct(means);
-  const VectorXd weighted = scaled * scaled_means;
-  add_squares(threads, scaled, SymmetricMatrix::Sign::kPlus, all_.information);
-  all_.weighted += weighted;
-  all_.quadratic += scaled_means.squaredNorm();
-  all_.log_determinant -= weights.array().log().sum();
-  primals_.push_back({scaled.topRows(own) * scaled.transpose(), weighted.head(own)});
-  if (const RewardHistory::Folded* folded = history.folded()) {
-    SymmetricMatrix information(map_->shared_size(), 0.0);
-    information.assign(folded->information);
-    all_.information.add(information, SymmetricMatrix::Sign::kPlus);
-    all_.weighted += folded->weighted;
-    all_.quadratic += folded->quadratic;
-    all_.log_determinant += folded->log_determinant;
-    primals_.back().information += folded->information.topRows(own);
-    primals_.back().weighted += folded->weighted.head(own);
+  learners_.resize(begin + entries.size());
+  threads.parallel_for(entries.size(), 16, [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      learners_[begin + i] = LearnerSums(*map_, *entries[i]);
+    }
+  });
+  for (std::size_t i = begin; i < learners_.size(); ++i) {
+    add_totals(learners_[i]);
   }
 }
 
-MatrixXd RewardSums::own_information() const {
-  const auto own = static_cast<Index>(map_->own_size());
-  MatrixXd sum = MatrixXd::Zero(own, own);
-  for (const Primal& primal : primals_) {
-    sum += primal.information.leftCols(own);
+void RewardSums::add_totals(LearnerSums& learner) {
+  for (LearnerSums::Group& group : learner.groups()) {
+    const bool has_room = totals_.size() < kMostTotals || totals_.contains(group.count);
+    if (group.features.size() == 0 || !has_room) {
+      continue;
+    }
+    const Index size = group.features.cols();
+    Total& total =
+        totals_.try_emplace(group.count, RowMatrix::Zero(size, size), VectorXd::Zero(size))
+            .first->second;
+    add_product(Operand::of(group.features).transposed(), Operand::of(group.features),
+                {total.information}, {.upper = true});
+    total.weighted += group.weighted;
+    group.features.resize(0, 0);
   }
-  for (const Dual& dual : duals_) {
-    const auto samples = dual.samples.topRows(own);
-    sum.noalias() += samples * dual.weights.asDiagonal() * samples.transpose();
+}
+
+RowMatrix RewardSums::own_information(double memory) const {
+  const std::size_t own = map_->own_size();
+  RowMatrix sum = RowMatrix::Zero(signed_size(own), signed_size(own));
+  LearnerSums::Weighed weighed;
+  for (const LearnerSums& learner : learners_) {
+    learner.weigh(own, memory, weighed);
+    sum += weighed.information.leftCols(signed_size(own));
   }
   return sum;
 }
 
 Evidence RewardSums::evidence(const HierarchyPrior& prior, ThreadPool& threads) const {
-  check(prior.memory == memory_, "the sums are those of the prior's memory");
-  const std::size_t count = primals_.size() + duals_.size();
-  const std::size_t per_block = learners_per_block(count);
-  const std::size_t blocks = (count + per_block - 1) / per_block;
-  std::vector<Evidence> parts(blocks, Evidence(static_cast<std::size_t>(prior.shared.size())));
-  const auto own_factor = prior.own_factor.triangularView<Lower>();
-  const auto add_primal = [&](const Primal& sums, Evidence& to) {
-    const LLT<MatrixXd> factor(
-        whitened_information(sums.information.leftCols(sums.information.rows()), prior));
-    const MatrixXd half =
-        factor.matrixL().solve(MatrixXd(own_factor.transpose() * sums.information));
-    const VectorXd half_means =
-        factor.matrixL().solve(VectorXd(own_factor.transpose() * sums.weighted));
-    add_squares(threads, half.transpose(), SymmetricMatrix::Sign::kMinus, to.information);
-    to.weighted.noalias() -= half.transpose() * half_means;
-    to.quadratic -= half_means.squaredNorm();
-    to.log_determinant += log_determinant(factor);
+  const PassPrior pass_prior(prior);
+  const auto make_pass = [&] {
+    return [&, pass = LearnerPass(*map_, pass_prior)](std::size_t i, Evidence& to) mutable {
+      pass.add_evidence(learners_[i], to);
+    };
   };
-  const auto add_dual = [&](const Dual& sums, Evidence& to) {
-    const LLT<MatrixXd> factor(covariance_of_means(sums.samples, prior, sums.weights));
-    const MatrixXd half = factor.matrixL().solve(MatrixXd(sums.samples.transpose()));
-    const VectorXd half_means = factor.matrixL().solve(sums.means);
-    add_squares(threads, half.transpose(), SymmetricMatrix::Sign::kPlus, to.information);
-    to.weighted.noalias() += half.transpose() * half_means;
-    to.quadratic += half_means.squaredNorm();
-    to.log_determinant += log_determinant(factor);
-  };
-  threads.parallel_for(blocks, 1, [&](std::size_t block, std::size_t) {
-    const std::size_t end = std::min((block + 1) * per_block, count);
-    for (std::size_t i = block * per_block; i < end; ++i) {
-      if (i < primals_.size()) {
-        add_primal(primals_[i], parts[block]);
-      } else {
-        add_dual(duals_[i - primals_.size()], parts[block]);
-      }
-    }
-  });
-  Evidence all = all_;
-  for (const Evidence& part : parts) {
+  Evidence all(map_->shared_size());
+  for (const Evidence& part : for_blocks(learners_.size(), all, threads, make_pass)) {
     all.add(part);
+  }
+  for (const auto& [count, total] : totals_) {
+    const double weight = ArmRewards{count, 0.0}.weight(prior.memory);
+    all.information += weight * total.information;
+    all.weighted += weight * total.weighted;
   }
   return all;
 }
 
-SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior& prior,
-                                 ThreadPool& threads) {
-  const VectorXd deviations = prior.shared.cwiseSqrt();
-  MatrixXd whitened =
-      deviations.asDiagonal() * evidence.information.dense() * deviations.asDiagonal();
-  whitened.diagonal().array() += 1.0;
-  const LLT<MatrixXd> factor(whitened);
-  SharedPosterior posterior{.covariance = SymmetricMatrix(evidence.information.size(), 0.0)};
-  const MatrixXd half = factor.matrixL().solve(MatrixXd(deviations.asDiagonal()));
-  add_squares(threads, half.transpose(), SymmetricMatrix::Sign::kPlus, posterior.covariance);
-  posterior.mean =
-      deviations.asDiagonal() * factor.solve(deviations.cwiseProduct(evidence.weighted));
-  // Never negative but for rounding.
-  const double quadratic =
-      std::max(0.0, evidence.quadratic - evidence.weighted.dot(posterior.mean));
-  const double count = evidence.rewards + kNoisePriorCount;
-  posterior.noise = (quadratic + kNoisePriorSum) / count;
-  posterior.log_evidence = -0.5 * count * std::log(posterior.noise) -
-                           0.5 * (evidence.log_determinant + log_determinant(factor));
-  return posterior;
-}
-
 OwnMoments RewardSums::own_moments(const HierarchyPrior& prior, const SharedPosterior& shared,
                                    ThreadPool& threads) const {
-  const Index own = prior.own.rows();
-  const std::size_t count = primals_.size() + duals_.size();
-  const std::size_t per_block = learners_per_block(count);
-  const std::size_t blocks = (count + per_block - 1) / per_block;
-  const OwnMoments none{MatrixXd::Zero(own, own), MatrixXd::Zero(own, own), 0.0};
-  std::vector<OwnMoments> parts(blocks, none);
-  // Given the posterior covariance of the own coefficients when the shared ones are known, their
-  // mean then, and how they answer to the shared ones (H C).
-  const auto add = [&](const MatrixXd& covariance, const VectorXd& mean, const MatrixXd& answer,
-                       OwnMoments& to) {
-    to.means.noalias() += mean * mean.transpose() / shared.noise;
-    to.covariances += covariance;
-    to.covariances.noalias() += answer * multiply(threads, shared.covariance, answer.transpose());
-    to.learners += 1.0;
+  const PassPrior pass_prior(prior);
+  const auto make_pass = [&] {
+    return [&, pass = LearnerPass(*map_, pass_prior)](std::size_t i, OwnMoments& to) mutable {
+      pass.add_moments(learners_[i], shared, to);
+    };
   };
-  const auto add_primal = [&](const Primal& sums, OwnMoments& to) {
-    const LLT<MatrixXd> factor(
-        whitened_information(sums.information.leftCols(sums.information.rows()), prior));
-    const MatrixXd half = factor.matrixL().solve(MatrixXd(prior.own_factor.transpose()));
-    const MatrixXd covariance = half.transpose() * half;
-    add(covariance, covariance * (sums.weighted - sums.information * shared.mean),
-        covariance * sums.information, to);
-  };
-  const auto add_dual = [&](const Dual& sums, OwnMoments& to) {
-    const LLT<MatrixXd> factor(covariance_of_means(sums.samples, prior, sums.weights));
-    const MatrixXd spread = prior.own * sums.samples.topRows(own);
-    const MatrixXd gain = factor.solve(MatrixXd(spread.transpose())).transpose();
-    add(prior.own - gain * spread.transpose(),
-        gain * (sums.means - sums.samples.transpose() * shared.mean),
-        gain * sums.samples.transpose(), to);
-  };
-  threads.parallel_for(blocks, 1, [&](std::size_t block, std::size_t) {
-    const std::size_t end = std::min((block + 1) * per_block, count);
-    for (std::size_t i = block * per_block; i < end; ++i) {
-      if (i < primals_.size()) {
-        add_primal(primals_[i], parts[block]);
-      } else {
-        add_dual(duals_[i - primals_.size()], parts[block]);
-      }
-    }
-  });
-  OwnMoments all = none;
-  for (const OwnMoments& part : parts) {
+  OwnMoments all(map_->own_size());
+  for (const OwnMoments& part : for_blocks(learners_.size(), all, threads, make_pass)) {
     all.means += part.means;
     all.covariances += part.covariances;
     all.learners += part.learners;
   }
+  mirror_upper(all.covariances);
   return all;
 }
 

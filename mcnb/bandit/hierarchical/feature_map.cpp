@@ -90,6 +90,10 @@ void FeatureMap::expand(std::span<const float> arm, std::span<const float> user,
   expand_user(arm, user, out);
 }
 
+void FeatureMap::expand_own(std::span<const float> arm, double* out) const {
+  expand_arm(arm, options_.own_products, nullptr, out);
+}
+
 void FeatureMap::expand(std::span<const float> arm, std::span<const float> user, double* out,
                         LastHidden& last) const {
   if (!options_.body) {

@@ -47,6 +47,8 @@ class FeatureMap {
   // Writes the shared features of an arm to out[0 .. shared_size()). Requires inputs() numbers of
   // the arm and user_features numbers of the user.
   void expand(std::span<const float> arm, std::span<const float> user, double* out) const;
+  // The own features alone.
+  void expand_own(std::span<const float> arm, double* out) const;
   // Like `expand`, but remembers the last hidden layer: arms with the same numbers, one after the
   // other, share it. The result is the same.
   struct LastHidden {

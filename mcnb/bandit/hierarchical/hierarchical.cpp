@@ -109,6 +109,20 @@ std::size_t user_features_of(const HierarchicalOptions& options, const PolicySet
   return are_seen ? setup.user_feature_count : 0;
 }
 
+// Without a body.
+FeatureMap::Options map_options(const HierarchicalOptions& options, const PolicySetup& setup) {
+  const std::size_t inputs = inputs_of(setup);
+  const bool all = options.features == HierarchicalFeatures::kProducts;
+  const bool fitting =
+      options.features == HierarchicalFeatures::kAuto && !is_trained(options, setup);
+  return {.inputs = inputs,
+          .linear = inputs <= kMostLinear,
+          .shared_products = all || (fitting && inputs <= kMostSharedProducts),
+          .own_products = all || (fitting && inputs <= kMostOwnProducts),
+          .user_features = user_features_of(options, setup),
+          .body = nullptr};
+}
+
 FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup) {
   const std::size_t inputs = inputs_of(setup);
   const bool trained = is_trained(options, setup);
@@ -118,18 +132,31 @@ FeatureMap make_map(const HierarchicalOptions& options, const PolicySetup& setup
                             "numbers, more than {}",
                             inputs, kMostLinear));
   }
-  const bool all = options.features == HierarchicalFeatures::kProducts;
-  const bool fitting = options.features == HierarchicalFeatures::kAuto && !trained;
-  std::shared_ptr<const FeatureBody> body;
+  FeatureMap::Options map = map_options(options, setup);
   if (trained) {
-    body = std::make_shared<const FeatureBody>(inputs, options.body_units, setup.seed);
+    map.body = std::make_shared<const FeatureBody>(inputs, options.body_units, setup.seed);
   }
-  return FeatureMap({.inputs = inputs,
-                     .linear = inputs <= kMostLinear,
-                     .shared_products = all || (fitting && inputs <= kMostSharedProducts),
-                     .own_products = all || (fitting && inputs <= kMostOwnProducts),
-                     .user_features = user_features_of(options, setup),
-                     .body = std::move(body)});
+  return FeatureMap(map);
+}
+
+// The shared coefficients and the scales, with a copy of both while a fit runs, and a history and a
+// small matrix for each learner.
+PolicySize hierarchical_size(const HierarchicalOptions& options, const PolicySetup& setup) {
+  const FeatureMap map(map_options(options, setup));
+  const bool trained = is_trained(options, setup);
+  const double units = trained ? static_cast<double>(options.body_units) : 0.0;
+  const auto inputs = static_cast<double>(map.inputs());
+  const double shared = static_cast<double>(map.shared_size()) + units;
+  const double own = static_cast<double>(map.own_size()) + units;
+  PolicySize size;
+  size.fixed_bytes =
+      3000.0 + 8.0 * (shared * shared + 3.0 * own * own) + 4.0 * (inputs + 2.0) * units;
+  size.idle_bytes = 4.0 * static_cast<double>(setup.user_feature_count);
+  size.event_bytes = 4.0 * inputs + 60.0 + (trained ? 8.0 * shared : 0.0);
+  size.user_bytes = 400.0 + size.event_bytes;
+  size.numbers = 2.0 * (shared * shared + own * own) + inputs * units;
+  size.arm_operations = shared * shared + 2.0 * own * own + inputs * units;
+  return size;
 }
 
 }  // namespace
@@ -420,7 +447,7 @@ PolicyKind hierarchical_policy() {
        .paper =
            "the idea of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024, as "
            "a hierarchical linear Gaussian model with empirical Bayes"},
-      option_table());
+      option_table(), hierarchical_size);
 }
 
 }  // namespace mcnb

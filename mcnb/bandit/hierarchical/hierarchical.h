@@ -54,6 +54,9 @@ class Hierarchical final : public BasicPolicy {
 
   void start(UserId user, const Sample& sample) override;
   std::vector<Score> scores(const Round& round) override;
+  // Arms are predicted by matrix products, whose last bits can depend on where a row of columns
+  // ends.
+  std::size_t arms_apart() const override { return 64; }
   // The users whose expected rewards for the arm differ by at most gamma. Only a report: it does
   // not decide anything, and asks every user.
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override;

@@ -50,14 +50,34 @@ std::size_t Hierarchy::add_learner(std::span<const float> user) {
   return book_->add_learner(user);
 }
 
+void Hierarchy::rebuild(Learner& learner, const RewardHistory& history,
+                        std::span<const float> user) {
+  bytes_.own -= learner.own.memory_bytes();
+  learner.own.rebuild(now_.map, now_.prior, history, user, scratch_);
+  learner.epoch = epoch_;
+  bytes_.own += learner.own.memory_bytes();
+}
+
+void Hierarchy::keep_faded(std::size_t index) {
+  drop_faded(index);
+  const RewardHistory& faded = faded_.emplace(index, book_->up_to_date(index)).first->second;
+  bytes_.faded += faded.memory_bytes();
+}
+
+void Hierarchy::drop_faded(std::size_t index) {
+  if (const auto faded = faded_.find(index); faded != faded_.end()) {
+    bytes_.faded -= faded->second.memory_bytes();
+    faded_.erase(faded);
+  }
+}
+
 // The learner's own part under the present scales, to be changed.
 OwnLearner& Hierarchy::fresh(std::size_t index) {
   Learner& learner = learners_[index];
   book_->bring_up_to_date(index);
-  faded_.erase(index);
+  drop_faded(index);
   if (learner.epoch != epoch_) {
-    learner.own.rebuild(now_.map, now_.prior, book_->history(index), book_->user(index));
-    learner.epoch = epoch_;
+    rebuild(learner, book_->history(index), book_->user(index));
   }
   learner.only_predicted = false;
   return learner.own;
@@ -69,10 +89,9 @@ const OwnLearner& Hierarchy::fresh_for_prediction(std::size_t index) {
   Learner& learner = learners_[index];
   if (learner.epoch != epoch_) {
     if (!book_->is_up_to_date(index)) {
-      faded_.insert_or_assign(index, book_->up_to_date(index));
+      keep_faded(index);
     }
-    learner.own.rebuild(now_.map, now_.prior, history(index), book_->user(index));
-    learner.epoch = epoch_;
+    rebuild(learner, history(index), book_->user(index));
     learner.only_predicted = true;
   }
   return learner.own;
@@ -138,24 +157,24 @@ void Hierarchy::predict(std::size_t learner, std::span<const float> user,
 Hierarchy::Inference Hierarchy::infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                                       std::span<const float> user, std::span<const float> arm,
                                       float reward) {
-  arms_.resize(signed_size(shared.map.shared_size()), 1);
-  shared.map.expand(arm, user, arms_.data(), last_hidden_);
-  const VectorXd features = arms_.col(0);
-  own.project(shared.map, shared.prior, history, user, arms_, projection_, scratch_);
+  VectorXd features(signed_size(shared.map.shared_size()));
+  shared.map.expand(arm, user, features.data(), last_hidden_);
+  arm_ = features;
+  own.project(shared.map, shared.prior, history, user, arm_, arm_projection_, scratch_);
   Inference inference{.known = history.find(arm)};
   const OwnLearner::Step step =
       OwnLearner::next_step(inference.known ? history.rewards()[*inference.known] : ArmRewards{},
                             static_cast<double>(reward), shared.prior.memory);
-  const auto residual = projection_.residual.col(0);
+  const auto residual = arm_projection_.residual.col(0);
   residuals_.assign(2 * shared.covariance.padded_size(), 0.0);
   const std::span<double> padded = std::span(residuals_).first(shared.covariance.padded_size());
   const std::span<double> gain = std::span(residuals_).last(padded.size());
   std::copy_n(residual.data(), residual.size(), padded.begin());
   shared.covariance.multiply(threads_, padded, gain);
   const Eigen::Map<VectorXd> direction(gain.data(), residual.size());
-  const double own_variance = std::max(0.0, projection_.own_variance[0]);  // but for rounding
+  const double own_variance = std::max(0.0, arm_projection_.own_variance[0]);  // but for rounding
   const double variance = 1.0 / step.weight + own_variance + std::max(0.0, residual.dot(direction));
-  const double error = step.value - projection_.own_mean[0] - residual.dot(shared.mean);
+  const double error = step.value - arm_projection_.own_mean[0] - residual.dot(shared.mean);
   if (step.weight >= kSmallestRewardWeight) {
     shared.mean += direction * (error / variance);
     for (double& value : gain) {
@@ -176,13 +195,16 @@ bool Hierarchy::is_full(const RewardHistory& history) const {
 
 double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float reward) {
   OwnLearner& own = fresh(learner);
+  const std::size_t bytes_before = own.memory_bytes();
   const std::span<const float> user = book_->user(learner);
   const Inference inference = infer(now_, own, book_->history(learner), user, arm, reward);
   book_->add_reward(learner, inference.known, arm, reward);
   const RewardHistory& history = book_->history(learner);
   if (inference.rebuild) {
-    own.rebuild(now_.map, now_.prior, history, user);
+    own.rebuild(now_.map, now_.prior, history, user, scratch_);
   }
+  bytes_.own += own.memory_bytes();
+  bytes_.own -= bytes_before;
   if (is_full(history)) {
     book_->fold(learner, now_.map, now_.prior.memory);
   }
@@ -198,16 +220,19 @@ double Hierarchy::learn(std::size_t learner, std::span<const float> arm, float r
 // Takes what the learner's rewards said about the shared coefficients off their precision. Returns
 // false, and changes nothing, where rounding would make that inexact.
 bool Hierarchy::subtract(std::size_t learner) {
-  RewardSums sums(now_.map, now_.prior.memory);
-  sums.add(book_->history(learner), book_->user(learner), threads_);
-  const Evidence evidence = sums.evidence(now_.prior, threads_);
+  const std::span<const float> user = book_->user(learner);
+  const HistoryBook::Entry entry{book_->history(learner), {user.begin(), user.end()}};
+  RewardSums sums(now_.map);
+  sums.add({&entry, 1}, threads_);
+  Evidence evidence = sums.evidence(now_.prior, threads_);
+  mirror_upper(evidence.information);
   const Eigen::LLT<MatrixXd> covariance(now_.covariance.dense());
   if (covariance.info() != Eigen::Success || covariance.rcond() < kSmallestConditionToSubtract) {
     return false;
   }
   const MatrixXd identity = MatrixXd::Identity(now_.mean.size(), now_.mean.size());
   const MatrixXd precision = covariance.solve(identity);
-  const Eigen::LLT<MatrixXd> without(precision - evidence.information.dense());
+  const Eigen::LLT<MatrixXd> without(precision - evidence.information);
   if (without.info() != Eigen::Success || without.rcond() < kSmallestConditionToSubtract) {
     return false;
   }
@@ -221,12 +246,13 @@ void Hierarchy::forget(std::size_t learner) {
   fresh(learner);
   const bool is_done = book_->history(learner).empty() || subtract(learner);
   book_->clear(learner);
+  bytes_.own -= learners_[learner].own.memory_bytes();
   learners_[learner].own.drop();
   if (!is_done) {
     const HierarchyFit others(book_, now_.map, now_.scales, now_.prior.noise, {});
     SharedPosterior posterior = others.posterior_under(now_.scales, threads_);
     now_.mean = std::move(posterior.mean);
-    now_.covariance = std::move(posterior.covariance);
+    now_.covariance.assign(posterior.covariance);
   }
 }
 
@@ -242,7 +268,8 @@ void Hierarchy::install(const HierarchyScales& scales) {
   const HierarchyFit all(book_, now_.map, now_.scales, now_.prior.noise, {});
   SharedPosterior posterior = all.posterior_under(scales, threads_);
   next_ = Next{{now_.map, scales, prior_of(now_.map, scales, posterior.noise),
-                std::move(posterior.mean), std::move(posterior.covariance)}};
+                std::move(posterior.mean), now_.covariance}};
+  next_->shared.covariance.assign(posterior.covariance);
   switch_to_next();
 }
 
@@ -269,8 +296,9 @@ void Hierarchy::finish_fit(std::string_view result) {
   FittedPosterior found = fit_->posterior(result, threads_);
   const HierarchyPrior prior = prior_of(found.map, found.scales, found.shared.noise);
   next_ = Next{{std::move(found.map), std::move(found.scales), prior, std::move(found.shared.mean),
-                std::move(found.shared.covariance)},
+                now_.covariance},
                fit_->options().fading};
+  next_->shared.covariance.assign(found.shared.covariance);
   fit_.reset();
   catch_up(0);
 }
@@ -284,6 +312,7 @@ void Hierarchy::end_fit() {
     garbage_ = {};
     if (next_) {
       garbage_.learners = std::move(next_->learners);
+      bytes_.next = 0;
     }
     garbage_.rewards = std::exchange(recent_, {});
     garbage_.copies = book_->end_fit();
@@ -297,6 +326,7 @@ void Hierarchy::learn_again(const RecentReward& recent) {
   const auto [found, is_new] = next_->learners.try_emplace(recent.learner);
   NextLearner& learner = found->second;
   RewardHistory& history = *learner.history;
+  const std::size_t bytes_before = is_new ? 0 : learner.memory_bytes();
   const std::span<const float> user = book_->user(recent.learner);
   const FeatureMap& map = next_->shared.map;
   const HierarchyPrior& prior = next_->shared.prior;
@@ -305,17 +335,19 @@ void Hierarchy::learn_again(const RecentReward& recent) {
     if (next_->fading > 0.0) {
       history.fade(std::exp2(-next_->fading));
     }
-    learner.own.rebuild(map, prior, history, user);
+    learner.own.rebuild(map, prior, history, user, scratch_);
   }
   const Inference inference =
       infer(next_->shared, learner.own, history, user, recent.arm, recent.reward);
   history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
-    learner.own.rebuild(map, prior, history, user);
+    learner.own.rebuild(map, prior, history, user, scratch_);
   }
   if (is_full(history)) {
     history.fold(map, user, prior.memory);
   }
+  bytes_.next += learner.memory_bytes();
+  bytes_.next -= bytes_before;
 }
 
 void Hierarchy::catch_up(std::size_t rewards) {
@@ -337,6 +369,8 @@ void Hierarchy::switch_to_next() {
   book_->fade(next_->fading);
   for (auto& [index, learner] : next_->learners) {
     book_->replace(index, learner.history);
+    bytes_.own += learner.own.memory_bytes();
+    bytes_.own -= learners_[index].own.memory_bytes();
     std::swap(learners_[index].own, learner.own);
     learners_[index].epoch = epoch_;
     learners_[index].only_predicted = false;
@@ -349,6 +383,8 @@ void Hierarchy::switch_to_next() {
   garbage_.faded.merge(faded_);
   faded_.clear();  // those that the garbage has already
   next_.reset();
+  bytes_.faded = 0;
+  bytes_.next = 0;
 }
 
 void Hierarchy::free_garbage() {
@@ -369,27 +405,37 @@ void Hierarchy::free_garbage() {
   }
 }
 
-std::size_t Hierarchy::memory_bytes() const {
-  std::size_t bytes = sizeof *this + book_->memory_bytes() + now_.covariance.memory_bytes() +
-                      3 * static_cast<std::size_t>(now_.prior.own.size()) * sizeof(double) +
-                      learners_.capacity() * sizeof(Learner);
-  bytes += now_.map.body() ? now_.map.body()->memory_bytes() : 0;
-  for (const Learner& learner : learners_) {
-    bytes += learner.own.memory_bytes();
+std::size_t Hierarchy::memory_bytes_with(const ListBytes& bytes) const {
+  std::size_t all = sizeof *this + now_.covariance.memory_bytes() +
+                    3 * static_cast<std::size_t>(now_.prior.own.size()) * sizeof(double) +
+                    learners_.capacity() * sizeof(Learner) + bytes.own +
+                    recent_.size() * (sizeof(RecentReward) + now_.map.inputs() * sizeof(float)) +
+                    faded_.size() * sizeof(RewardHistory) + bytes.faded;
+  all += now_.map.body() ? now_.map.body()->memory_bytes() : 0;
+  if (next_) {
+    all += next_->shared.covariance.memory_bytes() + bytes.next;
   }
-  for (const RecentReward& recent : recent_) {
-    bytes += sizeof recent + recent.arm.capacity() * sizeof(float);
+  return all;
+}
+
+std::size_t Hierarchy::memory_bytes() const {
+  return book_->memory_bytes() + memory_bytes_with(bytes_);
+}
+
+std::size_t Hierarchy::count_memory_bytes() const {
+  ListBytes bytes;
+  for (const Learner& learner : learners_) {
+    bytes.own += learner.own.memory_bytes();
   }
   for (const auto& [index, history] : faded_) {
-    bytes += sizeof history + history.memory_bytes();
+    bytes.faded += history.memory_bytes();
   }
   if (next_) {
-    bytes += next_->shared.covariance.memory_bytes();
     for (const auto& [index, learner] : next_->learners) {
-      bytes += sizeof learner + learner.own.memory_bytes() + learner.history->memory_bytes();
+      bytes.next += learner.memory_bytes();
     }
   }
-  return bytes;
+  return book_->count_memory_bytes() + memory_bytes_with(bytes);
 }
 
 }  // namespace mcnb

@@ -96,7 +96,9 @@ class Hierarchy {
   // Whether rewards that came during the last fit are still being learned again.
   bool is_catching_up() const { return next_.has_value(); }
 
+  // Kept up to date: does not look at the learners. `count_memory_bytes` does.
   std::size_t memory_bytes() const;
+  std::size_t count_memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
 
@@ -126,6 +128,10 @@ class Hierarchy {
   struct NextLearner {
     OwnLearner own;
     std::shared_ptr<RewardHistory> history = std::make_shared<RewardHistory>();
+
+    std::size_t memory_bytes() const {
+      return sizeof *this + own.memory_bytes() + history->memory_bytes();
+    }
   };
   // What a finished fit has replaced. Freeing all of it at once would be a pause.
   struct Garbage {
@@ -151,6 +157,16 @@ class Hierarchy {
   Inference infer(Shared& shared, OwnLearner& own, const RewardHistory& history,
                   std::span<const float> user, std::span<const float> arm, float reward);
   bool subtract(std::size_t learner);  // a part of `forget`
+  // What the learners, and lists that grow with them, hold.
+  struct ListBytes {
+    std::size_t own = 0;    // all learners
+    std::size_t faded = 0;  // faded_
+    std::size_t next = 0;   // the learners of next_
+  };
+  std::size_t memory_bytes_with(const ListBytes& bytes) const;
+  void rebuild(Learner& learner, const RewardHistory& history, std::span<const float> user);
+  void keep_faded(std::size_t learner);
+  void drop_faded(std::size_t learner);
   OwnLearner& fresh(std::size_t learner);
   const OwnLearner& fresh_for_prediction(std::size_t learner);
   void find_squares(const SymmetricMatrix& covariance);
@@ -179,12 +195,15 @@ class Hierarchy {
   Garbage garbage_;
   // Faded histories of learners that were only predicted since the last fit.
   std::map<std::size_t, RewardHistory> faded_;
+  ListBytes bytes_;
 
   Eigen::MatrixXd arms_;  // memory of predictions, to be reused
   AlignedDoubles residuals_;
   std::vector<double> squares_;
   FeatureMap::LastHidden last_hidden_;
   Projection projection_;
+  Eigen::MatrixXd arm_;  // the same of one arm, whose size is another one
+  Projection arm_projection_;
   ProjectionScratch scratch_;
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "mcnb/bandit/hierarchical/matrix_state.h"
+#include "mcnb/bandit/hierarchical/own_learner.h"
 #include "mcnb/bandit/hierarchical/scale_steps.h"
 #include "mcnb/base/random.h"
 
@@ -18,6 +20,7 @@ using Eigen::VectorXd;
 
 const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
+constexpr std::size_t kEntriesAtOnce = 256;    // whose histories are copied together
 
 constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
@@ -34,8 +37,8 @@ void pull_to_zero(const FeatureMap& map, const RewardSums& sums, double pull,
     deviations[signed_size(i)] = std::sqrt(scales.own[static_cast<std::size_t>(groups[i])]);
   }
   const double weight = pull / std::max(1.0, static_cast<double>(sums.learner_count()));
-  MatrixXd precision =
-      weight * (deviations.asDiagonal() * sums.own_information() * deviations.asDiagonal());
+  MatrixXd precision = weight * (deviations.asDiagonal() * sums.own_information(scales.memory) *
+                                 deviations.asDiagonal());
   precision.diagonal().array() += 1.0;
   const MatrixXd inverse =
       precision.llt().solve(MatrixXd::Identity(precision.rows(), precision.cols()));
@@ -85,17 +88,16 @@ HistoryBook::Entry HierarchyFit::entry(std::size_t learner) const {
   return entry;
 }
 
-RewardSums HierarchyFit::sum_sample(const FeatureMap& map, double memory,
-                                    ThreadPool& threads) const {
-  RewardSums sums(map, memory);
-  for (const std::size_t learner : sample_) {
-    if (cancelled_) {
-      break;
+void HierarchyFit::add_learners(std::span<const std::size_t> learners, RewardSums& sums,
+                                ThreadPool& threads) const {
+  std::vector<HistoryBook::Entry> entries;
+  for (std::size_t i = 0; i < learners.size() && !cancelled_; ++i) {
+    entries.push_back(entry(learners[i]));
+    if (entries.size() == kEntriesAtOnce || i + 1 == learners.size()) {
+      sums.add(entries, threads);
+      entries.clear();
     }
-    const HistoryBook::Entry one = entry(learner);
-    sums.add(one.history, one.user, threads);
   }
-  return sums;
 }
 
 SharedPosterior HierarchyFit::posterior_under(const HierarchyScales& scales,
@@ -107,15 +109,15 @@ SharedPosterior HierarchyFit::posterior_of(const FeatureMap& map, const Hierarch
                                            ThreadPool& threads) const {
   const HierarchyPrior prior = prior_of(map, scales, noise_);
   Evidence all(map.shared_size());
+  std::vector<std::size_t> batch;
   for (std::size_t begin = 0; begin < learners_ && !cancelled_; begin += kLearnersAtOnce) {
-    RewardSums sums(map, scales.memory);
-    for (std::size_t i = begin; i < std::min(begin + kLearnersAtOnce, learners_); ++i) {
-      const HistoryBook::Entry one = entry(i);
-      sums.add(one.history, one.user, threads);
-    }
+    batch.resize(std::min(kLearnersAtOnce, learners_ - begin));
+    std::iota(batch.begin(), batch.end(), begin);
+    RewardSums sums(map);
+    add_learners(batch, sums, threads);
     all.add(sums.evidence(prior, threads));
   }
-  return shared_posterior(all, prior, threads);
+  return shared_posterior(all, prior);
 }
 
 void HierarchyFit::run() {
@@ -130,19 +132,23 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
   const Index own = signed_size(map_.own_size());
   BodyHeads heads{shared.head(own).cast<float>(), {own, signed_size(sample_.size())}};
   std::vector<HistoryBook::Entry> entries;
-  for (const std::size_t learner : sample_) {
-    entries.push_back(entry(learner));
+  for (std::size_t i = 0; i < sample_.size() && !cancelled_; ++i) {
+    entries.push_back(entry(sample_[i]));
   }
   threads.parallel_for(entries.size(), 1, [&](std::size_t i, std::size_t) {
+    if (cancelled_) {
+      return;
+    }
     OwnLearner learner;
     const HistoryBook::Entry& one = entries[i];
-    learner.rebuild(map_, prior, one.history, one.user);
+    ProjectionScratch scratch;
+    learner.rebuild(map_, prior, one.history, one.user, scratch);
     heads.own.col(signed_size(i)) =
         learner.mean(map_, prior, one.history, one.user, shared).cast<float>();
   });
   std::vector<BodySample> samples;
   VectorXd features(signed_size(map_.shared_size()));
-  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+  for (std::uint32_t i = 0; i < entries.size() && !cancelled_; ++i) {
     const RewardHistory& history = entries[i].history;
     for (std::size_t j = 0; j < history.arm_count(); ++j) {
       const ArmRewards& rewards = history.rewards()[j];
@@ -161,35 +167,36 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
 void HierarchyFit::run(ThreadPool& threads) {
   HierarchyScales scales = start_;
   const FeatureMap map = map_.body() ? map_.with_body(train(threads)) : map_;
-  RewardSums sums = sum_sample(map, scales.memory, threads);
+  RewardSums sums(map);
+  add_learners(sample_, sums, threads);
   const auto pull = [&] {
     if (map.body()) {
       pull_to_zero(map, sums, training_.pull, scales);
     }
   };
   pull();
-  const auto posterior = [&](const HierarchyPrior& prior) {
-    return shared_posterior(sums.evidence(prior, threads), prior, threads);
-  };
+  HierarchyPrior prior = prior_of(map, scales, noise_);
+  Evidence evidence = sums.evidence(prior, threads);
   const bool any_free =
       std::ranges::any_of(map.groups(), [&](FeatureGroup group) { return !is_fixed(map, group); });
   for (int step = 0; step < kFitSteps && any_free && !cancelled_; ++step) {
-    const HierarchyPrior prior = prior_of(map, scales, noise_);
-    const SharedPosterior shared = posterior(prior);
+    const SharedPosterior shared = shared_posterior(evidence, prior);
     const OwnMoments own = sums.own_moments(prior, shared, threads);
     improve_scales(map, prior, shared, own, scales);
     pull();
     if (options_.correlations && !map.body()) {
       improve_correlation(map, prior, own, scales);
     }
+    prior = prior_of(map, scales, noise_);
+    evidence = sums.evidence(prior, threads);
   }
   if (scales.memory > 0.0 && !cancelled_) {
-    improve_memory(map, scales, sums, threads);
+    improve_memory(map, sums, scales, evidence, threads);
   }
-  // The sums of one batch of all learners are what posterior_under would add up again.
+  // The evidence of one batch of all learners is what posterior_under would add up again.
   const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
-  SharedPosterior shared =
-      is_all ? posterior(prior_of(map, scales, noise_)) : posterior_of(map, scales, threads);
+  SharedPosterior shared = is_all ? shared_posterior(evidence, prior_of(map, scales, noise_))
+                                  : posterior_of(map, scales, threads);
   // Without a finite result the present scales stay.
   const bool is_finite = std::isfinite(shared.noise) && shared.noise > 0.0 &&
                          shared.mean.allFinite() && scales.correlation.allFinite();
@@ -200,27 +207,23 @@ void HierarchyFit::run(ThreadPool& threads) {
 
 // The evidence is flat in the memory's variance, which can take the noise's part: only large steps
 // show where it rises.
-void HierarchyFit::improve_memory(const FeatureMap& map, HierarchyScales& scales, RewardSums& sums,
+void HierarchyFit::improve_memory(const FeatureMap& map, const RewardSums& sums,
+                                  HierarchyScales& scales, Evidence& evidence,
                                   ThreadPool& threads) const {
-  const auto value = [&](const HierarchyScales& at, const RewardSums& of) {
-    const HierarchyPrior prior = prior_of(map, at, noise_);
-    return shared_posterior(of.evidence(prior, threads), prior, threads).log_evidence +
-           log_prior(at.memory);
-  };
-  double best = value(scales, sums);
+  HierarchyPrior prior = prior_of(map, scales, noise_);
+  double best = log_evidence(evidence, prior) + log_prior(scales.memory);
   for (const double factor : {kMemoryFactor, 1.0 / kMemoryFactor}) {
     bool moved = false;
     for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
-      HierarchyScales next = scales;
-      next.memory = clamp_scale(scales.memory * factor);
-      RewardSums next_sums = sum_sample(map, next.memory, threads);
-      const double now = value(next, next_sums);
+      prior.memory = clamp_scale(scales.memory * factor);
+      Evidence next = sums.evidence(prior, threads);
+      const double now = log_evidence(next, prior) + log_prior(prior.memory);
       if (!(now > best)) {
         break;
       }
       best = now;
-      scales = std::move(next);
-      sums = std::move(next_sums);
+      scales.memory = prior.memory;
+      evidence = std::move(next);
       moved = true;
     }
     if (moved) {

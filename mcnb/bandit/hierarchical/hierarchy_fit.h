@@ -60,13 +60,16 @@ class HierarchyFit final : public BackgroundFit {
 
  private:
   HistoryBook::Entry entry(std::size_t learner) const;
-  RewardSums sum_sample(const FeatureMap& map, double memory, ThreadPool& threads) const;
+  // Adds learners, some at a time, until the fit is cancelled.
+  void add_learners(std::span<const std::size_t> learners, RewardSums& sums,
+                    ThreadPool& threads) const;
   SharedPosterior posterior_of(const FeatureMap& map, const HierarchyScales& scales,
                                ThreadPool& threads) const;
   std::shared_ptr<const FeatureBody> train(ThreadPool& threads) const;
   void choose_sample();
-  void improve_memory(const FeatureMap& map, HierarchyScales& scales, RewardSums& sums,
-                      ThreadPool& threads) const;
+  // Requires the evidence under `scales`, and leaves it.
+  void improve_memory(const FeatureMap& map, const RewardSums& sums, HierarchyScales& scales,
+                      Evidence& evidence, ThreadPool& threads) const;
 
   const std::shared_ptr<const HistoryBook> book_;
   const FeatureMap map_;

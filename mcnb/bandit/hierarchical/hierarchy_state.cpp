@@ -35,12 +35,13 @@ void Hierarchy::load_shared(StateReader& reader, Shared& shared) const {
 void Hierarchy::save(StateWriter& writer) const {
   save_shared(writer, now_);
   book_->save(writer);
-  for (const Learner& learner : learners_) {
+  for (std::size_t i = 0; i < learners_.size(); ++i) {
+    const Learner& learner = learners_[i];
     // A learner that has to be rebuilt anyway is saved without its matrices.
     const bool is_fresh = learner.epoch == epoch_ && !learner.only_predicted;
     writer.write(static_cast<std::uint8_t>(is_fresh));
     if (is_fresh) {
-      learner.own.save(writer);
+      learner.own.save(writer, now_.map, book_->user(i));
     }
   }
   save_fit(writer);
@@ -51,6 +52,7 @@ void Hierarchy::load(StateReader& reader) {
   next_.reset();
   recent_.clear();
   faded_.clear();
+  bytes_ = {};
   load_shared(reader, now_);
   book_ = std::make_shared<HistoryBook>(now_.map.user_features());
   book_->load(reader, now_.map);
@@ -61,6 +63,7 @@ void Hierarchy::load(StateReader& reader) {
     if (reader.read<std::uint8_t>() != 0) {
       learner.epoch = epoch_;
       learner.own.load(reader, now_.map, book_->history(i), book_->user(i));
+      bytes_.own += learner.own.memory_bytes();
     }
   }
   load_fit(reader);
@@ -92,7 +95,7 @@ void Hierarchy::save_fit(StateWriter& writer) const {
   for (const auto& [index, learner] : next_->learners) {
     writer.write(index);
     learner.history->save(writer);
-    learner.own.save(writer);
+    learner.own.save(writer, next_->shared.map, book_->user(index));
   }
 }
 
@@ -136,6 +139,7 @@ void Hierarchy::load_fit(StateReader& reader) {
     const FeatureMap& map = next_->shared.map;
     learner.history->load(reader, map);
     learner.own.load(reader, map, *learner.history, book_->user(index));
+    bytes_.next += learner.memory_bytes();
   }
   if (next_->learned > recent_.size() || next_->learners.size() != learners) {
     reader.fail("the state after a fit does not fit the learners");

@@ -33,16 +33,27 @@ double HistoryBook::reward_count() const {
   return count;
 }
 
+std::size_t HistoryBook::memory_bytes_with(std::size_t history_bytes,
+                                           std::size_t copied_bytes) const {
+  return sizeof *this + users_.capacity() * sizeof(float) +
+         histories_.size() * (kHistoryBytes + sizeof(double)) + history_bytes +
+         copies_.size() * kHistoryBytes + copied_bytes;
+}
+
 std::size_t HistoryBook::memory_bytes() const {
-  std::size_t bytes = sizeof *this + users_.capacity() * sizeof(float) +
-                      histories_.size() * (kHistoryBytes + sizeof(double));
+  return memory_bytes_with(history_bytes_, copied_bytes_);
+}
+
+std::size_t HistoryBook::count_memory_bytes() const {
+  std::size_t history_bytes = 0;
   for (const std::shared_ptr<RewardHistory>& history : histories_) {
-    bytes += history->memory_bytes();
+    history_bytes += history->memory_bytes();
   }
+  std::size_t copied_bytes = 0;
   for (const auto& [learner, history] : copies_) {
-    bytes += kHistoryBytes + history->memory_bytes();
+    copied_bytes += history->memory_bytes();
   }
-  return bytes;
+  return memory_bytes_with(history_bytes, copied_bytes);
 }
 
 std::size_t HistoryBook::add_learner(std::span<const float> user) {
@@ -60,6 +71,7 @@ RewardHistory& HistoryBook::changeable(std::size_t learner) {
     const auto key = static_cast<std::uint32_t>(learner);
     if (copies_.try_emplace(key, history).second) {
       copied_exponents_.emplace(key, exponents_[learner]);
+      copied_bytes_ += history->memory_bytes();
     }
   }
   if (history.use_count() > 1) {
@@ -68,21 +80,33 @@ RewardHistory& HistoryBook::changeable(std::size_t learner) {
   return *history;
 }
 
+template <class Change>
+void HistoryBook::change(std::size_t learner, const Change& change) {
+  history_bytes_ -= histories_[learner]->memory_bytes();
+  RewardHistory& history = changeable(learner);
+  change(history);
+  history_bytes_ += history.memory_bytes();
+}
+
 void HistoryBook::add_reward(std::size_t learner, std::optional<std::size_t> known,
                              std::span<const float> arm, float reward) {
   const std::lock_guard lock(mutex_);
-  changeable(learner).add(known, arm, reward);
+  change(learner, [&](RewardHistory& history) { history.add(known, arm, reward); });
 }
 
 void HistoryBook::fold(std::size_t learner, const FeatureMap& map, double memory) {
   const std::lock_guard lock(mutex_);
-  changeable(learner).fold(map, user(learner), memory);
+  change(learner, [&](RewardHistory& history) { history.fold(map, user(learner), memory); });
 }
 
 void HistoryBook::clear(std::size_t learner) {
   const std::lock_guard lock(mutex_);
+  history_bytes_ -= histories_[learner]->memory_bytes();
   histories_[learner] = std::make_shared<RewardHistory>();
-  copies_.erase(static_cast<std::uint32_t>(learner));
+  if (const auto copy = copies_.find(static_cast<std::uint32_t>(learner)); copy != copies_.end()) {
+    copied_bytes_ -= copy->second->memory_bytes();
+    copies_.erase(copy);
+  }
   exponents_[learner] = exponent_;
 }
 
@@ -97,7 +121,8 @@ void HistoryBook::bring_up_to_date(std::size_t learner) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  follow(changeable(learner), exponent_ - exponents_[learner]);
+  change(learner,
+         [&](RewardHistory& history) { follow(history, exponent_ - exponents_[learner]); });
   exponents_[learner] = exponent_;
 }
 
@@ -107,17 +132,21 @@ void HistoryBook::begin_fit() {
   fit_exponent_ = exponent_;
   copies_.clear();
   copied_exponents_.clear();
+  copied_bytes_ = 0;
 }
 
 HistoryBook::Copies HistoryBook::end_fit() {
   const std::lock_guard lock(mutex_);
   fit_size_.reset();
   copied_exponents_.clear();
+  copied_bytes_ = 0;
   return std::exchange(copies_, {});
 }
 
 void HistoryBook::replace(std::size_t learner, std::shared_ptr<RewardHistory>& history) {
   const std::lock_guard lock(mutex_);
+  history_bytes_ += history->memory_bytes();
+  history_bytes_ -= histories_[learner]->memory_bytes();
   histories_[learner].swap(history);
   exponents_[learner] = exponent_;
 }
@@ -185,10 +214,13 @@ void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
   exponent_ = read_exponent();
   histories_.clear();
   exponents_.clear();
+  history_bytes_ = 0;
+  copied_bytes_ = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     exponents_.push_back(read_exponent());
     histories_.push_back(std::make_shared<RewardHistory>());
     histories_.back()->load(reader, map);
+    history_bytes_ += histories_.back()->memory_bytes();
   }
   fit_size_.reset();
   copies_.clear();
@@ -204,6 +236,7 @@ void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
     copied_exponents_[learner] = read_exponent();
     copies_[learner] = std::make_shared<RewardHistory>();
     copies_[learner]->load(reader, map);
+    copied_bytes_ += copies_[learner]->memory_bytes();
   }
   if (*fit_size_ > count || (!copies_.empty() && copies_.rbegin()->first >= *fit_size_)) {
     reader.fail("the copies for a fit do not fit the learners");

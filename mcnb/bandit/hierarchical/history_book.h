@@ -30,7 +30,9 @@ class HistoryBook {
   const RewardHistory& history(std::size_t learner) const { return *histories_[learner]; }
   std::span<const float> user(std::size_t learner) const;
   double reward_count() const;  // of all learners
+  // Kept up to date: does not look at the learners. `count_memory_bytes` does.
   std::size_t memory_bytes() const;
+  std::size_t count_memory_bytes() const;
 
   // Returns the index of a new learner.
   std::size_t add_learner(std::span<const float> user);
@@ -71,8 +73,12 @@ class HistoryBook {
   void load(StateReader& reader, const FeatureMap& map);
 
  private:
-  // Requires the lock. Keeps a copy if this is the first change since a fit began.
+  // Requires the lock. Changes a learner's history by change(history); keeps a copy of what it was
+  // if this is the first change since a fit began.
+  template <class Change>
+  void change(std::size_t learner, const Change& change);
   RewardHistory& changeable(std::size_t learner);
+  std::size_t memory_bytes_with(std::size_t history_bytes, std::size_t copied_bytes) const;
 
   const std::size_t user_features_count_;
   mutable std::mutex mutex_;  // for changes, and for readers other than the owner
@@ -84,6 +90,8 @@ class HistoryBook {
   double fit_exponent_ = 0.0;
   Copies copies_;
   std::map<std::uint32_t, double> copied_exponents_;
+  std::size_t history_bytes_ = 0;  // that all histories hold
+  std::size_t copied_bytes_ = 0;   // that the copies hold
 };
 
 }  // namespace mcnb

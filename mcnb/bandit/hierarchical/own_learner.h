@@ -11,6 +11,7 @@
 #include "mcnb/bandit/hierarchical/feature_map.h"
 #include "mcnb/bandit/hierarchical/hierarchy_prior.h"
 #include "mcnb/bandit/hierarchical/reward_history.h"
+#include "mcnb/bandit/hierarchical/row_matrix.h"
 #include "mcnb/base/state_file.h"
 
 namespace mcnb {
@@ -22,10 +23,6 @@ inline constexpr double kSmallestRewardWeight = 1e-9;
 // How much the arms' mean rewards count (omega), and the means themselves.
 Eigen::VectorXd weights_of(std::span<const ArmRewards> rewards, double memory);
 Eigen::VectorXd means_of(std::span<const ArmRewards> rewards);
-// diag(1/omega) + Phi_u Sigma Phi_u^T: the covariance of the arms' mean rewards, given the shared
-// coefficients, of samples with these shared features.
-Eigen::MatrixXd covariance_of_means(const Eigen::MatrixXd& samples, const HierarchyPrior& prior,
-                                    const Eigen::VectorXd& weights);
 // I + U^T S U, where Sigma = U U^T and S = Phi_u^T Omega Phi_u.
 Eigen::MatrixXd whitened_information(const Eigen::MatrixXd& information,
                                      const HierarchyPrior& prior);
@@ -38,13 +35,18 @@ struct Projection {
   Eigen::VectorXd own_mean;      // phi_u . H t
 };
 
-// Memory of projections, to be reused; belongs to one thread.
+// Memory of projections, to be reused; belongs to one thread. The matrices may have more rows and
+// columns than are in use.
 struct ProjectionScratch {
-  Eigen::MatrixXd samples;     // dual: the samples' shared features, a column each
-  Eigen::MatrixXd dual;        // dual: the matrix, unpacked
-  Eigen::MatrixXd prior_arms;  // dual: Sigma phi_u
-  Eigen::MatrixXd overlaps;    // dual: prior covariance of samples and arms
-  Eigen::MatrixXd direction;   // dual: `dual` times overlaps; primal: H phi_u
+  RowMatrix samples;     // dual: the samples' features, a row each
+  RowMatrix dual;        // dual: the matrix, unpacked
+  RowMatrix prior_arms;  // dual: Sigma phi_u, a row per arm
+  RowMatrix turned;      // dual: its transpose
+  RowMatrix overlaps;    // dual: prior covariance of samples and arms, a row per sample
+  RowMatrix direction;   // a row per arm; dual: `dual` times overlaps; primal: H phi_u
+  RowMatrix explained;   // of the arms' features, a row per arm
+  RowMatrix system;      // of a learner that is rebuilt in dual form
+  RowMatrix inverse;     // R^-T, where the system is R^T R
 };
 
 // What one user's rewards say about the user's own coefficients delta_u, given the shared ones. The
@@ -79,7 +81,7 @@ class OwnLearner {
 
   // Computes the form that the history's size asks for, under any prior.
   void rebuild(const FeatureMap& map, const HierarchyPrior& prior, const RewardHistory& history,
-               std::span<const float> user);
+               std::span<const float> user, ProjectionScratch& scratch);
 
   // The expectation of the own coefficients, given the shared ones. Requires that the learner was
   // rebuilt under this prior.
@@ -91,26 +93,36 @@ class OwnLearner {
   void drop();
 
   std::size_t memory_bytes() const;
-  void save(StateWriter& writer) const;
+  void save(StateWriter& writer, const FeatureMap& map, std::span<const float> user) const;
   void load(StateReader& reader, const FeatureMap& map, const RewardHistory& history,
             std::span<const float> user);
 
  private:
+  // Where features are linear in the own ones (UserLift), of C and of samples only the columns of
+  // own features are kept.
   struct Primal {
-    Eigen::MatrixXd covariance;   // H
-    Eigen::MatrixXd information;  // C = Phi_u^T Omega Phi
-    Eigen::VectorXd weighted;     // t = Phi_u^T Omega y
+    RowMatrix covariance;      // H
+    RowMatrix information;     // C = Phi_u^T Omega Phi
+    Eigen::VectorXd weighted;  // t = Phi_u^T Omega y
   };
 
-  void unpack_dual(std::size_t arms, Eigen::MatrixXd& out) const;
-  const Eigen::MatrixXd& samples_of(const FeatureMap& map, const RewardHistory& history,
-                                    std::span<const float> user, Eigen::MatrixXd& room) const;
-  void keep_sample(std::size_t index, const Eigen::VectorXd& features);
+  void project_primal(const Operand& own_arms, Projection& out, ProjectionScratch& scratch) const;
+  void project_dual(const FeatureMap& map, const HierarchyPrior& prior,
+                    const RewardHistory& history, std::span<const float> user,
+                    const Operand& own_arms, Projection& out, ProjectionScratch& scratch) const;
+  void rebuild_dual(const FeatureMap& map, const HierarchyPrior& prior,
+                    const RewardHistory& history, ProjectionScratch& scratch);
+  void rebuild_primal(const FeatureMap& map, const HierarchyPrior& prior,
+                      const RewardHistory& history, const RowMatrix& samples);
+  void unpack_dual(std::size_t arms, RowMatrix& out) const;
+  const RowMatrix& samples_of(const FeatureMap& map, const RewardHistory& history,
+                              std::span<const float> user, RowMatrix& room) const;
+  void keep_sample(std::size_t index, const FeatureMap& map, const Eigen::VectorXd& features);
 
   std::vector<double> dual_;  // lower triangle, row by row; empty in primal form
-  // Dual, if features have a body: the shared features of the arms, which would cost much time to
-  // compute again for every prediction. A column each, and room for more.
-  Eigen::MatrixXd samples_;
+  // Dual, if features have a body: the features of the arms, which would cost much time to compute
+  // again for every prediction. A row each, and room for more.
+  std::unique_ptr<RowMatrix> samples_;
   std::unique_ptr<Primal> primal_;
 };
 

@@ -45,6 +45,12 @@ double better_scale(double scale, const Determined& known) {
   return clamp_scale(scale * std::exp(move));
 }
 
+// The diagonal of Sigma^-1 M, of a matrix M in whitened coordinates.
+VectorXd relative_to(const HierarchyPrior& prior, const RowMatrix& whitened) {
+  const auto turned = prior.own_factor.transpose().triangularView<Eigen::Upper>();
+  return turned.solve(MatrixXd(whitened * turned)).diagonal();
+}
+
 double shrinking_users(const OwnMoments& own, Index own_features) {
   return static_cast<double>(own_features) *
          std::min(1.0, std::sqrt(kFewUsers / std::max(1.0, own.learners)));
@@ -67,10 +73,9 @@ void improve_scales(const FeatureMap& map, const HierarchyPrior& prior,
                     const SharedPosterior& shared, const OwnMoments& own, HierarchyScales& scales) {
   ByFeatureGroup<Determined> of_shared{};
   ByFeatureGroup<Determined> of_own{};
-  const Eigen::LLT<MatrixXd> factor(prior.own);
-  const VectorXd own_squares = factor.solve(own.means).diagonal();
-  const VectorXd own_unknown = factor.solve(own.covariances).diagonal();
-  const VectorXd shared_unknown = shared.covariance.dense().diagonal();
+  const VectorXd own_squares = relative_to(prior, own.means);
+  const VectorXd own_unknown = relative_to(prior, own.covariances);
+  const VectorXd shared_unknown = shared.covariance.diagonal();
   const std::span<const FeatureGroup> groups = map.groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto at = static_cast<Index>(i);
@@ -96,26 +101,23 @@ void improve_scales(const FeatureMap& map, const HierarchyPrior& prior,
   }
 }
 
-// In coordinates in which the present covariance Sigma = L L^T is the identity, let `seen` be the
-// sum of the users' squared mean coefficients, and `expected` what it would be on average if Sigma
-// were true. The evidence is stationary where the two are equal. MacKay's step for one variance
-// multiplies it by seen / expected; this is the same for a matrix.
+// In the coordinates of the moments, where the present covariance is the identity, let `seen` be
+// the sum of the users' squared mean coefficients, and `expected` what it would be on average if
+// Sigma were true. The evidence is stationary where the two are equal. MacKay's step for one
+// variance multiplies it by seen / expected; this is the same for a matrix.
 void improve_correlation(const FeatureMap& map, const HierarchyPrior& prior, const OwnMoments& own,
                          HierarchyScales& scales) {
   const Index size = prior.own.rows();
   const double shrinking = shrinking_users(own, size);
-  const auto factor = prior.own_factor.triangularView<Eigen::Lower>();
-  const auto whitened = [&](const MatrixXd& matrix) -> MatrixXd {
-    const MatrixXd half = factor.solve(matrix);
-    return factor.solve(MatrixXd(half.transpose()));
-  };
   const std::span<const FeatureGroup> groups = map.groups();
   VectorXd variances(size);
   for (Index i = 0; i < size; ++i) {
     variances[i] = scales.own[static_cast<std::size_t>(groups[static_cast<std::size_t>(i)])];
   }
-  const MatrixXd seen = whitened(own.means + MatrixXd(shrinking * variances.asDiagonal()));
-  MatrixXd expected = -whitened(own.covariances);
+  const MatrixXd deviating = prior.own_factor.triangularView<Eigen::Lower>().solve(
+      MatrixXd(variances.cwiseSqrt().asDiagonal()));
+  const MatrixXd seen = own.means + shrinking * deviating * deviating.transpose();
+  MatrixXd expected = -own.covariances;
   expected.diagonal().array() += own.learners + shrinking;
   const MatrixXd root = Eigen::SelfAdjointEigenSolver<MatrixXd>(expected).operatorInverseSqrt();
   const Eigen::SelfAdjointEigenSolver<MatrixXd> ratio(root * seen * root);

@@ -1,5 +1,6 @@
 #include "mcnb/bandit/linear/club_rule.h"
 #include "mcnb/bandit/linear/linear_clusters.h"
+#include "mcnb/bandit/linear/linear_size.h"
 #include "mcnb/bandit/linear/upper_bounds.h"
 #include "mcnb/bandit/policy_kind.h"
 
@@ -42,6 +43,7 @@ class Club final : public Policy {
     return choose_arm(round, upper_bounds(), ridge_of);                // argmax of upper_bounds
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     return score_arms(round, upper_bounds(), component_ridges(users_, clusters_, round),
@@ -122,7 +124,9 @@ PolicyKind club_policy() {
                "served, or the largest cluster",
        .paper = "Gentile, Li, Zappella: Online Clustering of Bandits, ICML 2014",
        .values_before = {{"alpha_2", "1"}}},
-      club_option_table());
+      club_option_table(), [](const ClubOptions&, const PolicySetup& setup) {
+        return linear_policy_size(setup, {.states = 2.0, .shared_states = 0.0});
+      });
 }
 
 }  // namespace mcnb

@@ -5,6 +5,7 @@
 
 #include "mcnb/bandit/linear/item_table.h"
 #include "mcnb/bandit/linear/linear_clusters.h"
+#include "mcnb/bandit/linear/linear_size.h"
 #include "mcnb/bandit/linear/linear_users.h"
 #include "mcnb/bandit/linear/pruned_graph.h"
 #include "mcnb/bandit/linear/upper_bounds.h"
@@ -104,6 +105,7 @@ class Cofiba final : public Policy {
     return choose_arm(round, upper_bounds(), std::bind_front(&Cofiba::find_ridge, this));
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     return score_arms(round, upper_bounds(), std::bind_front(&Cofiba::find_ridge, this),
@@ -371,7 +373,9 @@ PolicyKind cofiba_policy() {
                "join those who have not been served, or the largest cluster",
        .paper = "Li, Karatzoglou, Gentile: Collaborative Filtering Bandits, SIGIR 2016",
        .values_before = {{"alpha_2", "1"}, {"items", "auto"}, {"item_groups", "20"}}},
-      option_table());
+      option_table(), [](const CofibaOptions&, const PolicySetup& setup) {
+        return linear_policy_size(setup, {.states = 2.0, .shared_states = 0.0});
+      });
 }
 
 }  // namespace mcnb

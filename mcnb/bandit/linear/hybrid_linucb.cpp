@@ -38,6 +38,7 @@ class HybridLinUcb final : public BasicPolicy {
     add(user, sample.features, sample.reward);
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     check(round);
     for (const Arm& arm : round.arms) {
@@ -195,6 +196,19 @@ class HybridLinUcb final : public BasicPolicy {
 };
 
 }  // namespace
+
+// The triangles of the shared coefficients and of a user's own (hybrid_ridge.h).
+PolicySize hybrid_linucb_size(bool products, const PolicySetup& setup) {
+  const std::size_t length = setup.block_length > 0 ? setup.block_length : setup.inputs;
+  const auto shared = static_cast<double>(HybridRidge::shared_count(length, products));
+  const double own = 1.0 + static_cast<double>(length);
+  PolicySize size;
+  size.fixed_bytes = 1000.0 + 8.0 * shared * (shared + 3.0) / 2.0;
+  size.user_bytes = 150.0 + 8.0 * own * (shared + 1.0 + (own + 1.0) / 2.0);
+  size.numbers = shared * shared / 2.0;
+  size.arm_operations = shared * shared / 2.0 + own * (shared + own / 2.0);
+  return size;
+}
 
 std::unique_ptr<Policy> make_hybrid_linucb(const HybridLinUcbOptions& options,
                                            const PolicySetup& setup) {

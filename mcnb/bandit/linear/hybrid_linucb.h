@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "mcnb/bandit/policy.h"
+#include "mcnb/bandit/policy_size.h"
 
 namespace mcnb {
 
@@ -13,6 +14,7 @@ struct HybridLinUcbOptions {
 };
 
 // linucb:users=hybrid. Throws Error (kUsage) if arms have too many features for it.
+PolicySize hybrid_linucb_size(bool products, const PolicySetup& setup);
 std::unique_ptr<Policy> make_hybrid_linucb(const HybridLinUcbOptions& options,
                                            const PolicySetup& setup);
 

@@ -20,10 +20,13 @@ Eigen::Map<const Eigen::VectorXd> as_vector(const double* numbers, std::size_t c
 }  // namespace
 
 SampleTriangle::SampleTriangle(std::size_t unknowns, std::size_t columns, double lambda)
-    : unknowns_(unknowns), columns_(columns) {
+    : unknowns_(unknowns),
+      columns_(columns),
+      numbers_(unknowns * columns - unknowns * (unknowns - 1) / 2) {
+  double* diagonal = numbers_.data();
   for (std::size_t i = 0; i < unknowns; ++i) {
-    numbers_.push_back(std::sqrt(lambda));
-    numbers_.resize(numbers_.size() + columns - i - 1);
+    *diagonal = std::sqrt(lambda);
+    diagonal += columns - i;
   }
 }
 

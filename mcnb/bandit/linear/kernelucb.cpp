@@ -64,6 +64,7 @@ class KernelUcb final : public BasicPolicy {
     take_in(user, sample);
   }
 
+  std::size_t arms_apart() const override { return kMostArmsTogether; }
   std::vector<Score> scores(const Round& round) override {
     check(round);
     const std::vector<Batch> batches = batches_of(round);
@@ -218,7 +219,17 @@ PolicyKind kernelucb_policy() {
        .help = "kernel ridge regression (RBF) on a bounded history, with confidence bounds",
        .paper = "Valko, Korda, Munos, Flaounas, Cristianini: Finite-Time Analysis of Kernelised "
                 "Contextual Bandits, UAI 2013"},
-      option_table());
+      option_table(), [](const KernelUcbOptions& options, const PolicySetup& setup) {
+        const bool each = options.users == UserModels::kEach;
+        const auto samples = static_cast<double>(options.history_limit);
+        constexpr double kRegression = 1200.0;  // with room for the first samples
+        PolicySize size;
+        size.fixed_bytes = 1000.0 + (each ? 0.0 : kRegression);
+        size.event_bytes = 4.0 * setup.inputs + 40.0 + 8.0 * samples;
+        size.user_bytes = each ? kRegression + 4.0 * setup.inputs : size.event_bytes;
+        size.arm_operations = samples * (samples / 2.0 + setup.inputs);
+        return size;
+      });
 }
 
 }  // namespace mcnb

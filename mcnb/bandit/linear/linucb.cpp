@@ -6,6 +6,7 @@
 #include "mcnb/bandit/basic_policy.h"
 #include "mcnb/bandit/linear/feature_blocks.h"
 #include "mcnb/bandit/linear/hybrid_linucb.h"
+#include "mcnb/bandit/linear/linear_size.h"
 #include "mcnb/bandit/linear/linear_state.h"
 #include "mcnb/bandit/linear/upper_bounds.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -75,6 +76,7 @@ class LinUcb final : public BasicPolicy {
     });
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     check(round);
     blocks_.check(round);
@@ -188,6 +190,15 @@ std::unique_ptr<Policy> make_linucb(const LinUcbOptions& options, const PolicySe
   return std::make_unique<LinUcb>(options, setup);
 }
 
+PolicySize linucb_size(const LinUcbOptions& options, const PolicySetup& setup) {
+  if (options.users == LinUcbUsers::kHybrid) {
+    return hybrid_linucb_size(options.products, setup);
+  }
+  const bool each = options.users == LinUcbUsers::kEach;
+  return linear_policy_size(
+      setup, {.states = each ? 1.0 : 0.0, .shared_states = each ? 0.0 : 1.0, .compared = false});
+}
+
 }  // namespace
 
 PolicyKind linucb_policy() {
@@ -198,7 +209,7 @@ PolicyKind linucb_policy() {
        .paper = "Li, Chu, Langford, Schapire: A Contextual-Bandit Approach to Personalized News "
                 "Article Recommendation, WWW 2010",
        .values_before = {{"products", "no"}}},
-      option_table(), make_linucb);
+      option_table(), make_linucb, linucb_size);
 }
 
 }  // namespace mcnb

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mcnb/bandit/linear/linear_group.h"
+#include "mcnb/bandit/linear/linear_size.h"
 #include "mcnb/bandit/linear/linear_users.h"
 #include "mcnb/bandit/linear/upper_bounds.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -93,6 +94,7 @@ class Locb final : public Policy {
     return choose_by_bounds(round, upper_bounds(), opinions);
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     const double scale = exploration_scale(options_.alpha, rewards_);
@@ -374,7 +376,11 @@ PolicyKind locb_policy() {
        .help = "linear clustering bandit: overlapping clusters around seed users",
        .paper = "Ban, He: Local Clustering in Contextual Multi-Armed Bandits, WWW 2021",
        .values_before = {{"lambda", "1"}}},
-      option_table());
+      option_table(), [](const LocbOptions& options, const PolicySetup& setup) {
+        const auto clusters = static_cast<double>(options.seeds);
+        return linear_policy_size(setup,
+                                  {.states = 2.0, .shared_states = 0.0, .clusters = clusters});
+      });
 }
 
 }  // namespace mcnb

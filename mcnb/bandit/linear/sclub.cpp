@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/bandit/linear/linear_size.h"
 #include "mcnb/bandit/linear/sclub_clusters.h"
 #include "mcnb/bandit/linear/upper_bounds.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -90,6 +91,7 @@ class Sclub final : public Policy {
     return choose_arm(round, upper_bounds(), std::bind_front(&Sclub::find_ridge, this));
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     users_.check_round(round);
     return score_arms(round, upper_bounds(), std::bind_front(&Sclub::find_ridge, this),
@@ -265,7 +267,9 @@ PolicyKind sclub_policy() {
        .paper =
            "Li, Chen, Li, Leung: Improved Algorithm on Online Clustering of Bandits, IJCAI 2019",
        .values_before = {{"alpha_w", "1"}}},
-      option_table());
+      option_table(), [](const SclubOptions&, const PolicySetup& setup) {
+        return linear_policy_size(setup, {.states = 2.0, .shared_states = 0.0});
+      });
 }
 
 }  // namespace mcnb

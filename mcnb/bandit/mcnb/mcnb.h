@@ -35,6 +35,10 @@ class Mcnb : public Policy {
   ArmIndex choose(const Round& round) override;
   std::vector<Score> scores(const Round& round) override;
   std::vector<std::vector<Score>> scores_of(std::span<const Round> rounds) override;
+  // Arms that the meta-learner selects are compared with each other.
+  std::size_t arms_apart() const override { return options_.keep_arms == 0 ? 1 : 0; }
+  std::vector<Score> scores_of_part(const Round& round, std::size_t begin,
+                                    std::size_t end) override;
   std::optional<std::vector<UserId>> cluster(const Arm& arm) override;
   void learn(RoundId round, const Arm& arm, float reward) override;
   std::vector<Refusal> learn_all(std::span<const RewardedArm> rewarded) override;

@@ -112,6 +112,27 @@ const OptionTable<McnbOptions>& table() {
   return kTable;
 }
 
+PolicySize mcnb_size(const McnbOptions& options, const PolicySetup& setup) {
+  const NetworkShape shape = options.network.shape(setup.inputs);
+  const auto parameters = static_cast<double>(shape.parameter_count());
+  const double network = 4.0 * parameters;
+  const bool copies = shape.depth > 2 || options.meta_steps > 1;
+  const double threads = static_cast<double>(setup.threads->thread_count());
+  const auto steps = static_cast<double>(options.meta_steps);
+  const auto samples = static_cast<double>(options.meta_samples);
+  PolicySize size;
+  // The start of the users' networks and of the meta-learner, the meta-learner, and the copies of
+  // it that adapt (MetaScratch).
+  size.fixed_bytes = 60'000.0 + 3.0 * network + (copies ? 2.0 * threads * network : 0.0);
+  size.idle_bytes = 50.0;
+  size.user_bytes = network + history_event_bytes(setup.inputs);
+  size.event_bytes = history_event_bytes(setup.inputs);
+  size.numbers = parameters;
+  size.arm_operations = parameters * (3.0 + steps * samples);
+  size.arm_user_operations = parameters * (1.0 + (options.meta_samples == 0 ? steps : 0.0));
+  return size;
+}
+
 }  // namespace
 
 McnbOptions mcnb_preset(const std::string& name) {
@@ -156,6 +177,10 @@ PolicyKind mcnb_policy() {
                       const PolicySetup& setup) -> std::unique_ptr<Policy> {
             return std::make_unique<Mcnb>(parse_mcnb_options(options), setup);
           },
+          .size =
+              [](const OptionValues& options, const PolicySetup& setup) {
+                return mcnb_size(parse_mcnb_options(options), setup);
+              },
           .values_before = {{"normalise", "none"}}};
 }
 

@@ -114,11 +114,18 @@ OptionTable<ConfidenceOptions> confidence_option_table() {
   return table;
 }
 
+NetworkUncertainty ConfidenceMatrix::kind_of(const ConfidenceOptions& options,
+                                             const NetworkShape& shape) {
+  const bool full =
+      options.matrix == MatrixForm::kFull ||
+      (options.matrix == MatrixForm::kAuto && shape.parameter_count() <= kFullByItself);
+  return full ? NetworkUncertainty::kFull : NetworkUncertainty::kDiagonal;
+}
+
 ConfidenceMatrix::ConfidenceMatrix(const ConfidenceOptions& options, const NetworkShape& shape)
     : shape_(shape), lambda_(options.lambda) {
   const std::size_t parameters = shape.parameter_count();
-  const bool full = options.matrix == MatrixForm::kFull ||
-                    (options.matrix == MatrixForm::kAuto && parameters <= kFullByItself);
+  const bool full = kind_of(options, shape) == NetworkUncertainty::kFull;
   if (full && parameters > kMostFull) {
     refuse_option("matrix",
                   fmt::format("auto or diagonal for a network of {} parameters (full: at most {})",

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "mcnb/bandit/policy_size.h"
 #include "mcnb/base/options.h"
 #include "mcnb/base/state_file.h"
 #include "mcnb/base/thread_pool.h"
@@ -41,6 +42,9 @@ class ConfidenceMatrix {
 
   // Throws Error (kUsage) if the full form is asked for and the network has too many parameters.
   ConfidenceMatrix(const ConfidenceOptions& options, const NetworkShape& shape);
+
+  // What matrices of these options and this shape are.
+  static NetworkUncertainty kind_of(const ConfidenceOptions& options, const NetworkShape& shape);
 
   bool is_full() const { return full_.has_value(); }
 

@@ -131,7 +131,10 @@ PolicyKind epsilon_greedy_policy() {
       {.name = "epsilon-greedy",
        .help = "one neural network for all users; now and then a random arm",
        .paper = "Sutton, Barto: Reinforcement Learning: An Introduction, MIT Press 1998"},
-      option_table());
+      option_table(), [](const EpsilonGreedyOptions& options, const PolicySetup& setup) {
+        return network_policy_size(options.neural.network.shape(setup.inputs),
+                                   NetworkUncertainty::kNone);
+      });
 }
 
 }  // namespace mcnb

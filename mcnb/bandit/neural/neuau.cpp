@@ -102,6 +102,7 @@ class NeuAu final : public Policy {
   }
 
   ArmIndex choose(const Round& round) override { return bandit_->choose(joined(round)); }
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override { return bandit_->scores(joined(round)); }
 
   void learn(RoundId round, const Arm& arm, float reward) override {
@@ -148,7 +149,16 @@ PolicyKind neuau_policy() {
       {.name = "neuau",
        .help = "one neural network that sees the features of arm and user",
        .paper = "a baseline of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024"},
-      neuucb_option_table());
+      neuucb_option_table(), [](const NeuUcbOptions& options, const PolicySetup& setup) {
+        const std::size_t block = setup.block_length > 0 ? setup.block_length : setup.inputs;
+        const NetworkShape shape = options.neural.network.shape(static_cast<std::uint32_t>(
+            setup.inputs +
+            setup.inputs / std::max<std::size_t>(block, 1) * setup.user_feature_count));
+        PolicySize size =
+            network_policy_size(shape, ConfidenceMatrix::kind_of(options.confidence, shape));
+        size.idle_bytes = 4.0 * static_cast<double>(setup.user_feature_count);
+        return size;
+      });
 }
 
 }  // namespace mcnb

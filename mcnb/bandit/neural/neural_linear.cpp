@@ -60,6 +60,7 @@ class NeuralLinear final : public Policy {
 
   // The decision: `choose` takes the arm with the highest score. An arm is scored with the ridge
   // regression (M, w) of its user's component, over the samples of all members.
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     check_round(round, user_count(), shape());
     prepare_components(round);  // (M, w)
@@ -297,7 +298,17 @@ PolicyKind neural_linear_policy() {
        .help = "CLUB on the last hidden layer of one neural network for all users",
        .paper = "Riquelme, Tucker, Snoek: Deep Bayesian Bandits Showdown, ICLR 2018; Gentile, Li, "
                 "Zappella: Online Clustering of Bandits, ICML 2014"},
-      option_table());
+      option_table(), [](const NeuralLinearOptions& options, const PolicySetup& setup) {
+        const auto width = static_cast<double>(options.neural.network.width);
+        PolicySize size = network_policy_size(options.neural.network.shape(setup.inputs),
+                                              NetworkUncertainty::kNone);
+        size.fixed_bytes += 2.0 * ridge_bytes(width);  // of components that were needed lately
+        // A user with few rewards keeps only their features.
+        size.user_bytes = 600.0 + size.event_bytes + 24.0 * width;
+        size.event_bytes += 24.0 * width;
+        size.arm_operations += width * width;
+        return size;
+      });
 }
 
 }  // namespace mcnb

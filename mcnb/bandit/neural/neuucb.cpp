@@ -72,6 +72,17 @@ class SharedNeuralBandit final : public BasicPolicy {
     return scores;
   }
 
+  std::size_t arms_apart() const override { return 1; }
+  std::vector<Score> scores_of_part(const Round& round, std::size_t begin,
+                                    std::size_t end) override {
+    check(round);
+    candidates_.resize(end - begin);
+    std::iota(candidates_.begin(), candidates_.end(), static_cast<std::uint32_t>(begin));
+    std::vector<Score> scores(end - begin);
+    score_arms(round, candidates_, scores);
+    return scores;
+  }
+
   void learn(RoundId round, const Arm& arm, float reward) override {
     check(round, arm, reward);
     take_in({arm.features, reward}, [&] { return feedback_name(round, arm); });
@@ -211,6 +222,11 @@ OptionTable<NeuUcbOptions> neuucb_option_table() {
   return table;
 }
 
+PolicySize neuucb_size(const NeuUcbOptions& options, const PolicySetup& setup) {
+  const NetworkShape shape = options.neural.network.shape(setup.inputs);
+  return network_policy_size(shape, ConfidenceMatrix::kind_of(options.confidence, shape));
+}
+
 std::unique_ptr<Policy> make_neuucb_one(const NeuUcbOptions& options, const PolicySetup& setup) {
   return std::make_unique<SharedNeuralBandit>(options, Exploration::kUpperBound, setup);
 }
@@ -224,7 +240,7 @@ PolicyKind neuucb_one_policy() {
            "f has no factor sqrt(m), and so Z has no 1/m; trainings have no regulariser m "
            "lambda |theta - theta_0|^2 / 2, use Adam, stop early, and continue from the "
            "parameters of the last one; alpha is constant"},
-      neuucb_option_table(), make_neuucb_one);
+      neuucb_option_table(), make_neuucb_one, neuucb_size);
 }
 
 PolicyKind neuralts_policy() {
@@ -232,7 +248,7 @@ PolicyKind neuralts_policy() {
       {.name = "neuralts",
        .help = "one neural network for all users; draws from what it holds possible",
        .paper = "Zhang, Zhou, Li, Gu: Neural Thompson Sampling, ICLR 2021"},
-      neuucb_option_table(), make_neuralts);
+      neuucb_option_table(), make_neuralts, neuucb_size);
 }
 
 }  // namespace mcnb

@@ -16,6 +16,7 @@ struct NeuUcbOptions {
 OptionTable<NeuUcbOptions> neuucb_option_table();
 
 // NeuUCB-ONE, for policies that build on it.
+PolicySize neuucb_size(const NeuUcbOptions& options, const PolicySetup& setup);
 std::unique_ptr<Policy> make_neuucb_one(const NeuUcbOptions& options, const PolicySetup& setup);
 
 }  // namespace mcnb

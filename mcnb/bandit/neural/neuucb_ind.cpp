@@ -57,6 +57,7 @@ class NeuUcbInd final : public BasicPolicy {
     take_in(user, sample, [&] { return start_name(user); });
   }
 
+  std::size_t arms_apart() const override { return 1; }
   std::vector<Score> scores(const Round& round) override {
     check(round);
     const std::vector<std::size_t> groups = group_by_user(round);
@@ -336,7 +337,13 @@ PolicyKind neuucb_ind_policy() {
            "f has no factor sqrt(m), and so Z has no 1/m; trainings have no regulariser m "
            "lambda |theta - theta_0|^2 / 2, use Adam, stop early, and continue from the "
            "parameters of the last one; alpha is constant"},
-      option_table());
+      option_table(), [](const NeuUcbIndOptions& options, const PolicySetup& setup) {
+        const NetworkShape shape = options.neural.network.shape(setup.inputs);
+        PolicySize size =
+            network_policy_size(shape, ConfidenceMatrix::kind_of(options.confidence, shape));
+        size.user_bytes = size.fixed_bytes;
+        return size;
+      });
 }
 
 }  // namespace mcnb

@@ -94,14 +94,14 @@ void add_winners(const FigureInput& input, SectionWriter& writer) {
     return published_gain(input, shown, writer).has_value();
   });
   TableRow headings{"environment",       first,     "best other", "its regret",
-                    "difference [95 %]", "p-value", "gain"};
+                    "difference [95 %]", "p-value", "Holm's p",   "gain"};
   if (published) {
     headings.emplace_back("gain in the paper");
   }
   TextTable people(headings);
   TextTable machines({"environment", "settings", "rounds", "seeds", "policy", "mean", "deviation",
                       "other", "other_mean", "other_deviation", "difference", "low", "high", "p",
-                      "gain_percent", "published_gain_percent"});
+                      "holm_p", "gain_percent", "published_gain_percent"});
   for (const ShownStudy& shown : input.shown) {
     const PolicySummary* own = shown.summary_of(first);
     const PolicySummary* best = best_other(shown);
@@ -113,7 +113,7 @@ void add_winners(const FigureInput& input, SectionWriter& writer) {
     const double gain = 100.0 * (best->regret - own->regret) / std::max(best->regret, 1e-9);
     TableRow row{shown.label, with_deviation(own->regret, own->deviation), best->policy,
                  with_deviation(best->regret, best->deviation), difference_text(difference)};
-    row.insert(row.end(), {p_text(difference), percent_text(gain)});
+    row.insert(row.end(), {p_text(difference), holm_text(difference), percent_text(gain)});
     if (published) {
       row.push_back(percent_text(paper));
     }
@@ -138,16 +138,16 @@ void add_winners(const FigureInput& input, SectionWriter& writer) {
 }
 
 void add_policies(const ShownStudy& shown, SectionWriter& writer) {
-  TextTable people({"policy", "regret", "deviation", "difference [95 %]", "p-value", "seconds",
-                    "training steps", "adaptation steps", "memory MiB"});
+  TextTable people({"policy", "regret", "deviation", "difference [95 %]", "p-value", "Holm's p",
+                    "seconds", "training steps", "adaptation steps", "memory MiB"});
   TextTable machines({"environment", "settings", "policy", "rounds", "seeds", "mean", "deviation",
-                      "difference", "low", "high", "p", "seconds", "training_steps",
+                      "difference", "low", "high", "p", "holm_p", "seconds", "training_steps",
                       "adaptation_steps", "memory_bytes"});
   for (const PolicySummary& summary : shown.summaries) {
     const std::optional<Difference> difference = shown.against_first(summary);
     people.add_row({summary.policy, fmt::format("{:.1f}", summary.regret),
                     summary.deviation ? fmt::format("{:.1f}", *summary.deviation) : "-",
-                    difference_text(difference), p_text(difference),
+                    difference_text(difference), p_text(difference), holm_text(difference),
                     fmt::format("{:.3g}", summary.seconds),
                     fmt::format("{:.0f}", summary.training_steps),
                     fmt::format("{:.0f}", summary.adaptation_steps),

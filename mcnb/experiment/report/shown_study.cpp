@@ -113,9 +113,7 @@ std::optional<Difference> ShownStudy::against_first(const PolicySummary& other) 
   if (own == nullptr || own->policy == other.policy) {
     return std::nullopt;
   }
-  return Difference{other.regret - own->regret,
-                    compare_pairs(regrets_of(results_of(results, other.policy)),
-                                  regrets_of(results_of(results, own->policy)))};
+  return Difference{other.regret - own->regret, other.against_first};
 }
 
 std::string ShownStudy::file_of(const std::string& what) const {

@@ -18,10 +18,10 @@
 namespace mcnb {
 namespace {
 
-constexpr std::array<std::string_view, 17> kColumns = {
-    "plan",    "environment",    "settings",         "policy",       "rounds", "seeds",
-    "mean",    "deviation",      "difference",       "low",          "high",   "p",
-    "seconds", "training_steps", "adaptation_steps", "memory_bytes", "as_run"};
+constexpr std::array<std::string_view, 18> kColumns = {
+    "plan",           "environment",      "settings",     "policy", "rounds", "seeds",  "mean",
+    "deviation",      "difference",       "low",          "high",   "p",      "holm_p", "seconds",
+    "training_steps", "adaptation_steps", "memory_bytes", "as_run"};
 constexpr std::size_t kRequired = 12;  // of these columns a file must have the first ones
 
 // Reads the lines of one file by the names of its columns.
@@ -109,7 +109,8 @@ class ResultsReader {
     if (!low && !high && !p) {
       return std::nullopt;
     }
-    return PairedComparison{difference, required("low"), required("high"), required("p")};
+    return PairedComparison{difference, required("low"), required("high"), required("p"),
+                            required("p")};
   }
 
   std::vector<std::size_t> columns_;  // of kColumns, in the file
@@ -138,6 +139,24 @@ std::vector<std::vector<ResultRow>> tables_in(const std::vector<ResultRow>& rows
   return tables;
 }
 
+// The column holm_p of a file is not read: a table may have got more rows since it was written.
+void correct_for_number(std::vector<ResultRow>& rows) {
+  std::vector<bool> done(rows.size(), false);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<PairedComparison*> comparisons;
+    for (std::size_t j = i; j < rows.size(); ++j) {
+      if (done[j] || !same_table(rows[i], rows[j])) {
+        continue;
+      }
+      done[j] = true;
+      if (rows[j].difference && rows[j].difference->judged && rows[j].policy != kOracle) {
+        comparisons.push_back(&*rows[j].difference->judged);
+      }
+    }
+    correct_by_holm(comparisons);
+  }
+}
+
 // The policy with the least regret, without the first and the oracle; nullptr if there is none.
 const ResultRow* best_other(const std::vector<ResultRow>& table) {
   const ResultRow* best = nullptr;
@@ -156,7 +175,7 @@ std::string for_people(std::string settings) {
 
 std::string overview(const std::vector<std::vector<ResultRow>>& tables) {
   TextTable table({"plan", "environment", "settings", "seeds", "first policy", "its regret",
-                   "best other", "its regret", "difference [95 %]", "p", "gain"});
+                   "best other", "its regret", "difference [95 %]", "p", "Holm's p", "gain"});
   for (const std::vector<ResultRow>& rows : tables) {
     const ResultRow& first = rows.front();
     const ResultRow* const best = best_other(rows);
@@ -168,18 +187,19 @@ std::string overview(const std::vector<std::vector<ResultRow>>& tables) {
                    std::to_string(first.seeds), first.policy,
                    with_deviation(first.mean, first.deviation), best->policy,
                    with_deviation(best->mean, best->deviation), difference_text(best->difference),
-                   p_text(best->difference), percent_text(gain)});
+                   p_text(best->difference), holm_text(best->difference), percent_text(gain)});
   }
   return table.row_count() == 0 ? "" : "## Overview\n\n" + table.markdown() + "\n";
 }
 
 std::string policies_table(const std::vector<ResultRow>& rows) {
   const ResultRow& first = rows.front();
-  TextTable table({"policy", "regret", "deviation", "difference [95 %]", "p"});
+  TextTable table({"policy", "regret", "deviation", "difference [95 %]", "p", "Holm's p"});
   for (const ResultRow& row : rows) {
     table.add_row({row.policy, fmt::format("{:.1f}", row.mean),
                    row.deviation ? fmt::format("{:.1f}", *row.deviation) : "-",
-                   difference_text(row.difference), p_text(row.difference)});
+                   difference_text(row.difference), p_text(row.difference),
+                   holm_text(row.difference)});
   }
   return fmt::format("## {}: {}{}\n\n{} rounds, {} seed{}.\n\n{}\n", first.plan, first.environment,
                      first.settings.empty() ? "" : ", " + for_people(first.settings), first.rounds,
@@ -225,6 +245,7 @@ std::vector<ResultRow> read_results_csv(const std::filesystem::path& path) {
         rows.push_back(reader.row(line));
       }
     }
+    correct_for_number(rows);
     return rows;
   } catch (const RowError& error) {
     throw Error(ErrorKind::kInput, fmt::format("{}:{}: {}", path.string(), number, error.message));

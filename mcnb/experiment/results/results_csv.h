@@ -35,7 +35,8 @@ std::string results_csv(const std::vector<ResultRow>& rows);
 
 // Reads a CSV file whose first line names its columns, in any order. The columns plan, environment,
 // settings, policy, rounds, seeds, mean, deviation, difference, low, high and p are required.
-// Unknown columns are ignored. Throws Error (kInput) that names the file and the line.
+// Unknown columns are ignored, and Holm's p-values are computed anew from the rows of each table.
+// Throws Error (kInput) that names the file and the line.
 std::vector<ResultRow> read_results_csv(const std::filesystem::path& path);
 
 // Markdown tables: an overview with one row for each plan, environment and settings (the first

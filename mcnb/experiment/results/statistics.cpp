@@ -67,7 +67,18 @@ std::optional<PairedComparison> compare_pairs(std::span<const double> values,
   const StudentT distribution(count - 1.0);
   const double half_width = boost::math::quantile(distribution, 0.975) * error;
   const double p_value = two_sided_p_value(distribution, difference / error);
-  return PairedComparison{difference, difference - half_width, difference + half_width, p_value};
+  return PairedComparison{difference, difference - half_width, difference + half_width, p_value,
+                          p_value};
+}
+
+void correct_by_holm(std::span<PairedComparison* const> comparisons) {
+  std::vector<PairedComparison*> sorted(comparisons.begin(), comparisons.end());
+  std::ranges::sort(sorted, {}, &PairedComparison::p_value);
+  double largest = 0.0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    largest = std::max(largest, sorted[i]->p_value * static_cast<double>(sorted.size() - i));
+    sorted[i]->holm_p = std::min(largest, 1.0);
+  }
 }
 
 }  // namespace mcnb

@@ -70,7 +70,8 @@ Json to_json(const PolicySummary& summary) {
     json["against_first"] = {{"difference", summary.against_first->difference},
                              {"low", summary.against_first->low},
                              {"high", summary.against_first->high},
-                             {"p_value", summary.against_first->p_value}};
+                             {"p_value", summary.against_first->p_value},
+                             {"holm_p_value", summary.against_first->holm_p}};
   }
   if (summary.quality) {
     json["quality"] = {{"precision", summary.quality->precision},
@@ -78,6 +79,16 @@ Json to_json(const PolicySummary& summary) {
                        {"adjusted_rand", summary.quality->adjusted_rand}};
   }
   return json;
+}
+
+void correct_for_number(std::vector<PolicySummary>& summaries) {
+  std::vector<PairedComparison*> comparisons;
+  for (PolicySummary& summary : summaries) {
+    if (summary.against_first && summary.policy != kOracle) {
+      comparisons.push_back(&*summary.against_first);
+    }
+  }
+  correct_by_holm(comparisons);
 }
 
 }  // namespace
@@ -128,17 +139,19 @@ std::vector<PolicySummary> summarise(const Experiment& experiment,
         mean_of(own, [](const CellResult& r) { return static_cast<double>(r.memory_bytes); });
     summaries.push_back(std::move(summary));
   }
+  correct_for_number(summaries);
   return summaries;
 }
 
 TextTable summary_for_people(const std::vector<PolicySummary>& summaries) {
-  TextTable table({"policy", "regret", "deviation", "vs first", "p-value", "seconds", "rounds/s",
-                   "precision", "recall", "ARI", "training steps", "adaptation steps"});
+  TextTable table({"policy", "regret", "deviation", "vs first", "p-value", "Holm's p", "seconds",
+                   "rounds/s", "precision", "recall", "ARI", "training steps", "adaptation steps"});
   for (const PolicySummary& summary : summaries) {
     table.add_row({summary.policy, fmt::format("{:.1f}", summary.regret),
                    cell(summary.deviation, "{:.1f}", "-"),
                    cell(summary.against_first, &PairedComparison::difference, "{:+.1f}", "-"),
-                   p_text(summary.against_first), fmt::format("{:.3f}", summary.seconds),
+                   p_text(summary.against_first), holm_text(summary.against_first),
+                   fmt::format("{:.3f}", summary.seconds),
                    fmt::format("{:.0f}", summary.rounds_per_second),
                    cell(summary.quality, &ClusterQuality::precision, "{:.3f}", "-"),
                    cell(summary.quality, &ClusterQuality::recall, "{:.3f}", "-"),
@@ -151,9 +164,9 @@ TextTable summary_for_people(const std::vector<PolicySummary>& summaries) {
 
 TextTable summary_for_machines(const std::vector<PolicySummary>& summaries) {
   TextTable table({"policy", "seeds", "regret", "deviation", "difference", "difference_low",
-                   "difference_high", "p_value", "reward", "seconds", "rounds_per_second",
-                   "precision", "recall", "adjusted_rand", "training_steps", "adaptation_steps",
-                   "memory_bytes"});
+                   "difference_high", "p_value", "holm_p_value", "reward", "seconds",
+                   "rounds_per_second", "precision", "recall", "adjusted_rand", "training_steps",
+                   "adaptation_steps", "memory_bytes"});
   for (const PolicySummary& summary : summaries) {
     table.add_row({summary.policy, std::to_string(summary.seeds), number_text(summary.regret),
                    cell(summary.deviation, "{}", ""),
@@ -161,6 +174,7 @@ TextTable summary_for_machines(const std::vector<PolicySummary>& summaries) {
                    cell(summary.against_first, &PairedComparison::low, "{}", ""),
                    cell(summary.against_first, &PairedComparison::high, "{}", ""),
                    cell(summary.against_first, &PairedComparison::p_value, "{}", ""),
+                   cell(summary.against_first, &PairedComparison::holm_p, "{}", ""),
                    number_text(summary.reward), number_text(summary.seconds),
                    number_text(summary.rounds_per_second),
                    cell(summary.quality, &ClusterQuality::precision, "{}", ""),

@@ -16,7 +16,8 @@ struct PolicySummary {
   std::size_t seeds = 0;
   double regret = 0.0;  // mean over the seeds, like all below
   std::optional<double> deviation;
-  std::optional<PairedComparison> against_first;  // regret less that of the first policy
+  // Regret less that of the first policy, corrected for the number of policies without the oracle.
+  std::optional<PairedComparison> against_first;
   double reward = 0.0;
   double seconds = 0.0;
   double rounds_per_second = 0.0;

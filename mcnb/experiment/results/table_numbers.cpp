@@ -9,6 +9,13 @@
 #include "mcnb/base/options.h"
 
 namespace mcnb {
+namespace {
+
+std::string probability_text(double p) {
+  return p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", p);
+}
+
+}  // namespace
 
 std::optional<double> as_number(const std::string& text) {
   double value = 0.0;
@@ -25,6 +32,7 @@ void add_digits(TableRow& row, const std::optional<Difference>& difference) {
   row.push_back(judged ? number_text(difference->judged->low) : "");
   row.push_back(judged ? number_text(difference->judged->high) : "");
   row.push_back(judged ? number_text(difference->judged->p_value) : "");
+  row.push_back(judged ? number_text(difference->judged->holm_p) : "");
 }
 
 std::string with_deviation(double value, const std::optional<double>& deviation) {
@@ -46,14 +54,19 @@ std::string difference_text(const std::optional<Difference>& difference) {
 }
 
 std::string p_text(const std::optional<PairedComparison>& comparison) {
-  if (!comparison) {
-    return "-";
-  }
-  return comparison->p_value < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", comparison->p_value);
+  return comparison ? probability_text(comparison->p_value) : "-";
 }
 
 std::string p_text(const std::optional<Difference>& difference) {
   return p_text(difference ? difference->judged : std::nullopt);
+}
+
+std::string holm_text(const std::optional<PairedComparison>& comparison) {
+  return comparison ? probability_text(comparison->holm_p) : "-";
+}
+
+std::string holm_text(const std::optional<Difference>& difference) {
+  return holm_text(difference ? difference->judged : std::nullopt);
 }
 
 std::string duration_text(double seconds) {
@@ -74,7 +87,8 @@ std::string runs_are(std::size_t count) {
 std::string about_differences(const std::string& first) {
   return fmt::format(
       "Differences are the regret of the other method less that of {0}, seed by seed, with their "
-      "95 % interval: above zero {0} has less regret. A dash means that no interval can be "
+      "95 % interval: above zero {0} has less regret. Holm's p-values are corrected for the number "
+      "of methods that are compared with {0}. A dash means that no interval can be "
       "computed: there is one seed, or all differences are equal",
       first);
 }

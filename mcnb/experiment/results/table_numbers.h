@@ -23,7 +23,7 @@ std::optional<double> as_number(const std::string& text);
 
 // For machines: all digits; an empty text for a missing number.
 std::string digits(const std::optional<double>& value);
-// Appends difference, low, high and p for machines.
+// Appends difference, low, high, p and Holm's p for machines.
 void add_digits(TableRow& row, const std::optional<Difference>& difference);
 
 // For people: "164 ± 8", "+12.0 [+3.1, +20.9]", "+8.1 %", "< 0.0001"; "-" for a missing number.
@@ -31,6 +31,8 @@ std::string with_deviation(double value, const std::optional<double>& deviation)
 std::string difference_text(const std::optional<Difference>& difference);
 std::string p_text(const std::optional<PairedComparison>& comparison);
 std::string p_text(const std::optional<Difference>& difference);
+std::string holm_text(const std::optional<PairedComparison>& comparison);
+std::string holm_text(const std::optional<Difference>& difference);
 std::string percent_text(const std::optional<double>& value);
 
 // "12 s", "3:05 min", "1:40 h".

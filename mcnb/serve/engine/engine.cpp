@@ -41,6 +41,11 @@ Engine::Engine(std::unique_ptr<Storage> storage, const EngineOptions& options, C
     while (core_.fit(kFitWait)) {
     }
   });
+  builder_ = std::thread([this] {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kFitNiceness);
+    while (core_.build(kFitWait)) {
+    }
+  });
   computer_ = std::thread([this] {
     while (core_.compute(kComputeWait)) {
     }
@@ -51,7 +56,7 @@ Engine::~Engine() { stop(); }
 
 void Engine::stop() {
   core_.close();
-  for (std::thread* thread : {&computer_, &fitter_, &writer_, &housekeeping_}) {
+  for (std::thread* thread : {&computer_, &fitter_, &builder_, &writer_, &housekeeping_}) {
     if (thread->joinable()) {
       thread->join();
     }

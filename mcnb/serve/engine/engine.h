@@ -27,8 +27,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Returns false if the task was not taken because too many wait or the engine stops.
-  bool submit(Task task) { return core_.submit(std::move(task)); }
+  // Returns false if the task was not taken; its error says why.
+  bool submit(const Task& task) { return core_.submit(task); }
 
   // False while the storage cannot be written.
   bool ready() const { return core_.ready(); }
@@ -41,6 +41,7 @@ class Engine {
     return core_.options_of(model);
   }
   std::uint64_t log_bytes() const { return core_.log_bytes(); }
+  double memory_limit() const { return core_.memory_limit(); }
 
   // Takes no more tasks, answers those it has, writes snapshots, and ends the threads.
   void stop();
@@ -50,6 +51,7 @@ class Engine {
   std::thread housekeeping_;
   std::thread writer_;
   std::thread fitter_;
+  std::thread builder_;
   std::thread computer_;
 };
 

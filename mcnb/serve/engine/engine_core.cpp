@@ -11,11 +11,14 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/engine/memory_limit.h"
 
 namespace mcnb {
 namespace {
 
 constexpr std::size_t kTasksAtOnce = 512;
+constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
+constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
 constexpr std::size_t kExpiriesAtOnce = 256;
 constexpr double kPublishSeconds = 0.5;
 constexpr double kRepairSeconds = 0.2;  // between two attempts
@@ -26,6 +29,10 @@ double processor_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double memory_limit_of(const EngineOptions& options) {
+  return options.memory_bytes > 0.0 ? options.memory_bytes : kMemoryShare * usable_memory();
 }
 
 // Requires that no other thread writes the value.
@@ -40,8 +47,11 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       metrics_(metrics),
       storage_(std::move(storage)),
       threads_(options.threads),
-      host_(*storage_, threads_),
-      tasks_(options.queue_limit),
+      host_(*storage_, threads_, memory_limit_of(options)),
+      tasks_({.tasks = options.queue_limit,
+              .bytes = kMostQueueBytes,
+              .client_seconds = options.wait_seconds}),
+      builder_(threads_),
       housekeeping_(*storage_, options, clock, metrics),
       writer_(storage_->log(), housekeeping_, metrics) {
   recover();
@@ -85,20 +95,11 @@ void EngineCore::recover() {
   housekeeping_.add(std::move(jobs));
 }
 
-bool EngineCore::submit(Task task) {
-  metrics_.queued.fetch_add(1);
-  if (tasks_.try_push(std::move(task))) {
-    return true;
-  }
-  metrics_.queued.fetch_sub(1);
-  metrics_.queue_full.fetch_add(1);
-  return false;
-}
-
 bool EngineCore::step() {
   const bool computing = compute(Wait(0));
   const bool writing = write(Wait(0));
   fit(Wait(0));
+  build(Wait(0));
   return housekeep(Wait(0)) || writing || computing;
 }
 
@@ -117,20 +118,20 @@ bool EngineCore::compute(Wait wait) {
   if (!writer_.wait_for_room(wait)) {
     return true;
   }
-  std::vector<Task> tasks = tasks_.take(kTasksAtOnce, more_expiries_ ? Wait(0) : wait);
-  metrics_.queued.fetch_sub(static_cast<std::int64_t>(tasks.size()));
+  std::vector<Task> tasks = take_tasks(more_expiries_ ? Wait(0) : wait);
   hear_housekeeping();
   if (failed) {
+    end_large({ErrorCode::kStorageFailed, "the storage could not be written", ""});
     repair();
   }
   if (!ready_) {
     fail_tasks(tasks, {ErrorCode::kStorageFailed, "the storage cannot be written", ""});
     answer_tasks(tasks);
-  } else if (!tasks.empty() || !tasks_.finished()) {
+  } else if (!tasks.empty() || has_more()) {
     compute_batch(std::move(tasks));
     return true;
   }
-  if (tasks_.finished()) {
+  if (!has_more()) {
     finish();
   }
   return !finished_;
@@ -193,12 +194,14 @@ std::string EngineCore::why_not_ready() const {
 }
 
 void EngineCore::compute_batch(std::vector<Task> tasks) {
+  take_in_models(tasks);
   ComputedBatch computed{{}, std::move(tasks), {}};
   const auto begin = std::chrono::steady_clock::now();
   const double processor_begin = processor_seconds();
   try {
     const std::int64_t time = clock_.now();
     run_tasks(computed.tasks, time);
+    run_large(computed, time);
     if (host_.broken()) {
       discard(computed.tasks, "an event could not be applied");
     } else {
@@ -221,7 +224,9 @@ void EngineCore::discard(const std::vector<Task>& tasks, const char* why) {
   log_error("a batch was discarded", {{"detail", why}});
   broken_ = true;
   static_cast<void>(host_.take_batch());
-  fail_tasks(tasks, {ErrorCode::kBatchDiscarded, "the request could not be computed", ""});
+  const ServiceError error{ErrorCode::kBatchDiscarded, "the request could not be computed", ""};
+  fail_tasks(tasks, error);
+  end_large(error);
 }
 
 void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
@@ -236,7 +241,8 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
   host_.learn();
   tend_fits(time);
   const bool models_changed = std::ranges::any_of(tasks, [](const Task& task) {
-    return std::holds_alternative<std::shared_ptr<ControlTask>>(task);
+    return std::holds_alternative<std::shared_ptr<ControlTask>>(task) ||
+           std::holds_alternative<std::shared_ptr<CreateTask>>(task);
   });
   if (models_changed || clock_.uptime() >= next_publish_) {
     publish();
@@ -253,10 +259,14 @@ void EngineCore::decide(const std::vector<Task>& tasks, std::int64_t time) {
   for (const auto& [model, ranks] : by_model) {
     metrics_.decisions_together.observe(static_cast<double>(ranks.size()));
     std::vector<const RankRequest*> requests;
+    std::size_t actions = 0;
     for (const RankTask* rank : ranks) {
       requests.push_back(&rank->request);
+      actions += rank->request.actions.size();
     }
+    const double begin = clock_.uptime();
     std::vector<ModelHost::Decided> answers = host_.decide(model, requests, time);
+    host_.note_pace(model, actions, clock_.uptime() - begin);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i]->error = std::move(answers[i].error);
       if (answers[i].decision) {
@@ -304,6 +314,9 @@ void EngineCore::run_one(ControlTask& task, std::int64_t time) {
 
 // Takes in the result of the fit that has ended, and starts the next one that is due.
 void EngineCore::tend_fits(std::int64_t time) {
+  if (host_.has_large()) {
+    return;  // its model must not change
+  }
   if (const std::optional<FitRunner::Finished> finished = fits_.take_finished()) {
     if (host_.finish_fit(*finished->fit, finished->result, finished->seconds, time)) {
       metrics_.fits.fetch_add(1);
@@ -329,10 +342,16 @@ std::vector<SnapshotJob> EngineCore::due_snapshots(std::int64_t time) {
 
 void EngineCore::publish() {
   std::vector<ModelReport> reports = host_.reports();
+  host_.measure_memory();
+  metrics_.memory_bytes = static_cast<std::uint64_t>(host_.memory_used());
   next_publish_ = clock_.uptime() + kPublishSeconds;
   housekeeping_.allow_erasing(host_.erasable());
   const std::lock_guard lock(reports_mutex_);
   reports_ = std::move(reports);
+  prices_.clear();
+  for (const ModelReport& report : reports_) {
+    prices_[report.name] = {report.seconds_per_action, report.arms_apart};
+  }
 }
 
 std::vector<ModelReport> EngineCore::reports() const {
@@ -366,6 +385,11 @@ void EngineCore::finish() {
   }
   host_.close();
   fits_.close();
+  builder_.close();
+  const std::vector<Task> unmade(building_.begin(), building_.end());
+  building_.clear();
+  fail_tasks(unmade, {ErrorCode::kOverloaded, "the service stops", ""});
+  answer_tasks(unmade);
   writer_.close();
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,25 +13,30 @@
 
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/serve/engine/batch_writer.h"
-#include "mcnb/serve/engine/bounded_queue.h"
 #include "mcnb/serve/engine/clock.h"
 #include "mcnb/serve/engine/engine_options.h"
+#include "mcnb/serve/engine/fair_queue.h"
 #include "mcnb/serve/engine/fit_runner.h"
 #include "mcnb/serve/engine/housekeeping.h"
 #include "mcnb/serve/engine/metrics.h"
+#include "mcnb/serve/engine/model_builder.h"
 #include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/engine/tasks.h"
 #include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
 
-// The engine without threads: three stages that are joined by bounded queues, and a fourth beside
-// them. `compute` takes the tasks that wait and runs them on the models, `write` commits what they
-// did and answers them, `housekeep` writes snapshots and erases, `fit` runs the fits of policies.
+// The engine without threads: three stages that are joined by bounded queues, and two beside them.
+// `compute` takes tasks that wait and runs them on the models, `write` commits what they did and
+// answers them, `housekeep` writes snapshots and erases, `fit` runs the fits of policies, and
+// `build` makes new models.
 // `Engine` calls each stage on a thread of its own, so that the next batch is computed while one is
 // committed; a simulation calls all of them on one thread (`step`). The order in which the stages
 // are called may change how tasks are grouped, but no promise: an answer goes out only after the
 // commit.
+//
+// Clients have fair shares (fair_queue.h). A large decision is computed in parts, one in each call
+// of `compute`, beside the small tasks; tasks that would change its model wait until it is known.
 //
 // If a commit fails, everything that was computed after it is dropped and its tasks fail. Tasks
 // fail until the models have been made anew from the storage. If an event cannot be applied, what
@@ -48,9 +54,10 @@ class EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  // Safe from any thread. Returns false if the task was not taken because too many wait or the core
-  // is closed.
-  bool submit(Task task);
+  // Safe from any thread. Returns false if the task was not taken; its error then says why: too
+  // many wait, it would take too long, or the core is closed. May instead refuse the latest task of
+  // a client that has more of them waiting.
+  bool submit(const Task& task);
   // Takes no more tasks. The stages finish what they have.
   void close() { tasks_.close(); }
 
@@ -61,6 +68,7 @@ class EngineCore {
   bool write(Wait wait) { return writer_.write(wait); }
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
   bool fit(Wait wait) { return fits_.run(wait); }
+  bool build(Wait wait) { return builder_.run(wait); }
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
   bool step();
 
@@ -73,8 +81,23 @@ class EngineCore {
   // The options of a model, or nullopt for an unknown one.
   std::optional<ModelOptions> options_of(const std::string& model) const;
   std::uint64_t log_bytes() const { return housekeeping_.log_bytes(); }
+  double memory_limit() const { return host_.memory_limit(); }
 
  private:
+  // What submitted tasks are estimated by.
+  struct Price {
+    double seconds_per_action = 0.0;
+    std::size_t arms_apart = 0;
+  };
+
+  void estimate(TaskBase& task, const Task& own) const;
+  std::vector<Task> take_tasks(Wait wait);
+  void refuse_late(std::vector<Task>& tasks);
+  bool must_wait(const Task& task);
+  bool has_more() const;
+  void run_large(ComputedBatch& computed, std::int64_t time);
+  void end_large(const ServiceError& error);
+  void take_in_models(std::vector<Task>& tasks);
   void recover();
   void repair();
   void watch_lease();
@@ -88,6 +111,7 @@ class EngineCore {
   void run_one(RewardTask& task, std::int64_t time);
   void run_one(ActivationTask& task, std::int64_t time);
   void run_one(ControlTask& task, std::int64_t time);
+  void run_one(CreateTask& task, std::int64_t time);
   void tend_fits(std::int64_t time);
   std::vector<SnapshotJob> due_snapshots(std::int64_t time);
   void discard(const std::vector<Task>& tasks, const char* why);
@@ -100,13 +124,18 @@ class EngineCore {
   std::unique_ptr<Storage> storage_;
   ThreadPool threads_;
   ModelHost host_;
-  BoundedQueue<Task> tasks_;
+  FairQueue tasks_;
+  ModelBuilder builder_;
   Housekeeping housekeeping_;
   BatchWriter writer_;
   FitRunner fits_;
   std::atomic<bool> ready_{false};
 
   // Used only by the computing thread.
+  std::shared_ptr<RankTask> large_;                    // is computed in parts
+  std::vector<Task> held_;                             // until it is known
+  std::vector<std::shared_ptr<CreateTask>> building_;  // whose models are being made
+  double batch_cost_ = 0.0;                            // of the small tasks of the present batch
   bool more_expiries_ = false;
   bool broken_ = false;  // the models do not agree with the log
   bool finished_ = false;
@@ -117,6 +146,7 @@ class EngineCore {
 
   mutable std::mutex reports_mutex_;  // guards what follows
   std::vector<ModelReport> reports_;
+  std::map<std::string, Price, std::less<>> prices_;
   std::string problem_;  // why the storage could not be used
 };
 

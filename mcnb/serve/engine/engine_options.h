@@ -10,7 +10,16 @@ struct EngineOptions {
   std::filesystem::path folder;    // of the data; unused if the engine is given a storage
   std::size_t threads = 0;         // of the policies; 0: one per processor
   std::size_t queue_limit = 1024;  // tasks
-  double restart_seconds = 10.0;   // how long a restart may replay the log
+  double wait_seconds = 10.0;      // a task that has waited longer is refused, not computed
+  double decision_seconds = 10.0;  // the most that one decision may take, by an estimate
+  // Decisions that take longer, by an estimate, are computed in parts. A part takes as long as the
+  // small tasks beside it, but at least so long.
+  double large_seconds = 0.008;
+  double least_part_seconds = 0.004;
+  // That all models, their snapshots and waiting tasks may take together; 0: three quarters of what
+  // the machine or the cgroup has.
+  double memory_bytes = 0.0;
+  double restart_seconds = 10.0;                     // how long a restart may replay the log
   std::uint64_t log_bytes = std::uint64_t{8} << 30;  // above this size the oldest rows are erased
   double log_days = 90.0;                            // rows that are older are erased
   double trim_seconds = 1.0;                         // between two checks of the log's size and age

@@ -10,8 +10,8 @@
 
 namespace mcnb {
 
-void log_line(std::string_view level, std::string_view message,
-              std::initializer_list<LogField> fields) {
+std::string log_text(std::string_view level, std::string_view message,
+                     std::initializer_list<LogField> fields) {
   const auto now = std::chrono::system_clock::now();
   const auto milliseconds =
       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
@@ -25,7 +25,12 @@ void log_line(std::string_view level, std::string_view message,
     line.field(name, text);
   }
   line.end_object();
-  const std::string text = line.take() + "\n";
+  return line.take() + "\n";
+}
+
+void log_line(std::string_view level, std::string_view message,
+              std::initializer_list<LogField> fields) {
+  const std::string text = log_text(level, message, fields);
   // One write: lines of several threads do not mix.
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

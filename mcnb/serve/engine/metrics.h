@@ -33,6 +33,9 @@ struct Metrics {
   std::array<std::atomic<std::uint64_t>, 6> rewards{};  // by RewardOutcome
   std::atomic<std::int64_t> queued{0};                  // tasks that wait now
   std::atomic<std::uint64_t> queue_full{0};             // tasks refused
+  std::atomic<std::uint64_t> waited_too_long{0};        // tasks refused
+  std::atomic<std::uint64_t> large_decisions{0};        // computed in parts
+  std::atomic<std::uint64_t> memory_bytes{0};           // ModelHost::memory_used
   std::atomic<std::uint64_t> commits{0};
   std::atomic<std::uint64_t> commit_failures{0};
   std::atomic<std::uint64_t> snapshots{0};

@@ -25,6 +25,9 @@ std::shared_ptr<BackgroundFit> ModelHost::next_fit(std::int64_t time) {
   for (std::size_t i = 0; i < models_.size(); ++i, ++next) {
     next = next == models_.end() ? models_.begin() : next;
     Hosted& hosted = next->second;
+    if (is_busy(hosted.name)) {
+      continue;
+    }
     if (hosted.model->fit_is_due()) {
       log(hosted, FitBegin{}, time);
     }

@@ -16,7 +16,6 @@ namespace mcnb {
 namespace {
 
 constexpr std::uint64_t kFewRows = 1000;  // replay too fast for their time to be measured
-constexpr std::size_t kMostModels = 1000;
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -65,8 +64,8 @@ std::optional<ServiceError> fault_of(const RankRequest& request, std::size_t dim
 
 }  // namespace
 
-ModelHost::ModelHost(Storage& storage, ThreadPool& threads)
-    : storage_(storage), threads_(threads) {}
+ModelHost::ModelHost(Storage& storage, ThreadPool& threads, double memory_limit)
+    : storage_(storage), threads_(threads), memory_(memory_limit) {}
 
 ModelHost::Hosted& ModelHost::find(const std::string& name) { return find_in(models_, name); }
 
@@ -158,6 +157,7 @@ void ModelHost::replay(Hosted& hosted, Recovery& recovery) {
 
 Recovery ModelHost::recover(bool from_base) {
   Recovery recovery;
+  drop_large();
   models_.clear();
   batch_ = {};
   broken_ = false;
@@ -202,38 +202,10 @@ std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t ti
   return ++hosted.last_position;
 }
 
-void ModelHost::create(const std::string& name, ModelOptions options) {
-  if (!is_model_name(name)) {
-    refuse_request(ErrorCode::kBadName,
-                   fmt::format("expected 1 to {} letters, digits, '.', '_' or '-'", kLongestName),
-                   "name");
-  }
-  if (models_.contains(name)) {
-    refuse_request(ErrorCode::kModelExists, fmt::format("there is a model \"{}\" already", name),
-                   "name");
-  }
-  if (models_.size() >= kMostModels) {
-    refuse_request(ErrorCode::kTooManyModels, fmt::format("there are {} models", kMostModels));
-  }
-  bound_histories(options);
-  Hosted hosted;
-  hosted.name = name;
-  try {
-    hosted.model = std::make_unique<Model>(options, threads_);
-  } catch (const Error& error) {
-    refuse_request(ErrorCode::kBadOption, error.what());
-  } catch (const std::exception& error) {
-    refuse_request(ErrorCode::kBadOption,
-                   fmt::format("the model is too large for this machine: {}", error.what()));
-  }
-  hosted.id = storage_.log().new_model_id();
-  batch_.models.emplace_back(
-      StoredModel{.id = hosted.id, .name = name, .options = option_values(options)});
-  models_.emplace(name, std::move(hosted));
-}
-
 void ModelHost::remove(const std::string& name) {
-  batch_.models.emplace_back(find(name).id);
+  Hosted& hosted = find(name);
+  batch_.models.emplace_back(hosted.id);
+  memory_.forget(hosted.id);
   models_.erase(name);
 }
 
@@ -263,7 +235,9 @@ ModelReport ModelHost::report_of(const Hosted& hosted) const {
           .version = model.version(),
           .last_position = model.last_position(),
           .snapshot_position = hosted.snapshots.empty() ? 0 : hosted.snapshots.front(),
-          .last_refusal = model.last_refusal()};
+          .last_refusal = model.last_refusal(),
+          .seconds_per_action = seconds_per_action(hosted),
+          .arms_apart = model.arms_apart()};
 }
 
 ModelReport ModelHost::report(const std::string& name) const { return report_of(find(name)); }
@@ -342,6 +316,25 @@ std::optional<ModelHost::Decided> ModelHost::answer_at_once(Hosted& hosted,
   }
 }
 
+// Lets the user of a request arrive, if it is a new one. Returns an error if there is no memory for
+// the decision.
+std::optional<ServiceError> ModelHost::admit(Hosted& hosted, const RankRequest& request,
+                                             std::int64_t time) {
+  const bool arrives = hosted.model->needs_arrival(request.user_id);
+  const double bytes = hosted.model->bytes_of_decision(request.user_id);
+  const auto use = arrives ? MemoryAccount::Use::kNewUser : MemoryAccount::Use::kDecision;
+  if (!memory_.has_room(bytes, use)) {
+    return memory_.refusal(arrives ? "no memory for another user"
+                                   : "no memory for another decision");
+  }
+  memory_.grow(hosted.id, bytes);
+  if (arrives) {
+    const std::uint64_t user = hosted.model->user_key(request.user_id);
+    log(hosted, Arrival{user}, time, user);
+  }
+  return std::nullopt;
+}
+
 // Decides requests of users who have arrived.
 std::vector<ModelHost::Decided> ModelHost::decide_fresh(
     Hosted& hosted, const std::vector<const RankRequest*>& requests, std::int64_t time) {
@@ -384,6 +377,9 @@ std::vector<ModelHost::Decided> ModelHost::decide(const std::string& model,
   std::vector<const RankRequest*> fresh;
   std::vector<std::size_t> fresh_indices;  // in `requests`
   std::set<std::uint64_t> in_batch;
+  if (is_busy(model)) {
+    in_batch.insert(state.event_key(large_->request.event_id));
+  }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RankRequest& request = *requests[i];
     if (auto answer = answer_at_once(hosted, request)) {
@@ -391,11 +387,9 @@ std::vector<ModelHost::Decided> ModelHost::decide(const std::string& model,
     } else if (!in_batch.insert(state.event_key(request.event_id)).second) {
       answers[i].error =
           ServiceError{ErrorCode::kInProgress, "the same event is being decided", "eventId"};
+    } else if (auto refusal = admit(hosted, request, time)) {
+      answers[i].error = std::move(*refusal);
     } else {
-      const std::uint64_t user = state.user_key(request.user_id);
-      if (state.needs_arrival(request.user_id)) {
-        log(hosted, Arrival{user}, time, user);
-      }
       fresh.push_back(&request);
       fresh_indices.push_back(i);
     }
@@ -422,20 +416,35 @@ RewardOutcome ModelHost::reward(const std::string& model, const Reward& reward) 
   return outcome;
 }
 
-bool ModelHost::activate(const std::string& model, const Activation& activation) {
+void ModelHost::activate(const std::string& model, const Activation& activation) {
   Hosted& hosted = find(model);
   const WaitingEvent* event = hosted.model->find_waiting(activation.event_id);
   if (event == nullptr) {
-    if (hosted.model->find_decision(activation.event_id)) {
-      return false;
-    }
-    refuse_request(ErrorCode::kUnknownEvent,
-                   fmt::format("there is no event \"{}\"", activation.event_id), "eventId");
-  }
-  if (!event->active) {
+    judge_late_activation(hosted, activation.event_id);
+  } else if (!event->active) {
     log(hosted, activation, activation.time, event->user);
   }
-  return true;
+}
+
+// An event that a reward has ended was active, and so is every event that was not deferred.
+void ModelHost::judge_late_activation(Hosted& hosted, const std::string& event_id) {
+  const std::optional<std::uint64_t> position = hosted.model->find_decision(event_id);
+  if (!position) {
+    refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
+                   "eventId");
+  }
+  if (hosted.model->was_rewarded(event_id)) {
+    return;
+  }
+  const std::optional<Decision> decision = read_decision(hosted, *position);
+  if (!decision || decision->deferred) {
+    refuse_request(ErrorCode::kEventEnded,
+                   fmt::format("the waiting time of event \"{}\" is over: activating it changes "
+                               "nothing any more, and unless it was activated before, nothing was "
+                               "learned from it",
+                               event_id),
+                   "eventId");
+  }
 }
 
 ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std::string& event_id) {
@@ -452,7 +461,7 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
 bool ModelHost::expire(std::int64_t time, std::size_t limit) {
   bool more = false;
   for (auto& [name, hosted] : models_) {
-    const std::uint32_t count = hosted.model->due(time, limit);
+    const std::uint32_t count = is_busy(name) ? 0 : hosted.model->due(time, limit);
     if (count > 0) {
       log(hosted, Expiry{time, count}, time);
       more = more || count == limit;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/serve/engine/memory_account.h"
 #include "mcnb/serve/engine/service_error.h"
 #include "mcnb/serve/model/model.h"
 #include "mcnb/serve/store/storage.h"
@@ -29,6 +32,9 @@ struct ModelReport {
   std::uint64_t last_position = 0;      // of its latest event
   std::uint64_t snapshot_position = 0;  // of its latest snapshot; 0: none
   std::string last_refusal;             // Model::last_refusal
+  // Estimated seconds for the score of one action, and Model::arms_apart.
+  double seconds_per_action = 0.0;
+  std::size_t arms_apart = 0;
 };
 
 // A snapshot that must be written after the batch it belongs to.
@@ -57,8 +63,10 @@ struct Recovery {
 // committed before anybody is answered. Reads the storage, but never changes it. For one thread.
 class ModelHost {
  public:
-  // Borrows the storage and the threads.
-  ModelHost(Storage& storage, ThreadPool& threads);
+  // Borrows the storage and the threads. `memory_limit`: bytes that all models, their snapshots and
+  // what waits may take together.
+  ModelHost(Storage& storage, ThreadPool& threads,
+            double memory_limit = std::numeric_limits<double>::infinity());
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
   // if neither snapshots nor the log give a model.
@@ -68,7 +76,14 @@ class ModelHost {
   std::map<std::string, std::uint64_t> digests();
 
   // These throw RequestRefused. What they change is in the batch.
-  void create(const std::string& name, ModelOptions options);
+  // Making a model in three steps, of which the second can run on any thread: `plan` refuses what
+  // cannot be made, by its name or by an estimate of what it takes, and reserves the name and the
+  // memory; Model(options) is the second; `adopt` takes the model in, or gives up the reservation
+  // if there is none.
+  ModelOptions plan(const std::string& name, ModelOptions options);
+  void adopt(const std::string& name, std::unique_ptr<Model> model);
+  // All three.
+  void create(const std::string& name, const ModelOptions& options);
   void remove(const std::string& name);
   void change(const std::string& name, const OptionValues& settings, std::int64_t time);
   ModelReport report(const std::string& name) const;
@@ -92,9 +107,33 @@ class ModelHost {
   };
   std::vector<Decided> decide(const std::string& model,
                               const std::vector<const RankRequest*>& requests, std::int64_t time);
+  // A decision that is computed in parts. There is at most one; until it is finished or dropped,
+  // `model` may only decide requests of users who have arrived: `can_decide` says so.
+  // Returns an answer instead of beginning if the request needs no decision, or cannot get one.
+  std::optional<Decided> begin_large(const std::string& model, const RankRequest& request,
+                                     std::int64_t time);
+  bool has_large() const { return large_.has_value(); }
+  bool is_busy(const std::string& model) const { return large_ && large_->model == model; }
+  bool can_decide(const std::string& model, const std::string& user_id);
+  // Computes for about so long. Returns the outcome when it is known. `uptime` tells the seconds
+  // since some moment.
+  std::optional<Decided> advance_large(double seconds, std::int64_t time,
+                                       const std::function<double()>& uptime);
+  void drop_large() { large_.reset(); }
+  // Tells how long the scores of so many actions took, for later estimates.
+  void note_pace(const std::string& model, std::size_t actions, double seconds);
+
+  // Bytes of what the host knows of, and of what its owner holds beside it.
+  double memory_used() const { return memory_.used(); }
+  double memory_limit() const { return memory_.limit(); }
+  void set_other_memory(double bytes) { memory_.set_other(bytes); }
+  // Compares the account of the models' memory with what they say.
+  void measure_memory();
+
   RewardOutcome reward(const std::string& model, const Reward& reward);
-  // Returns false if the event has ended, so that there is nothing to activate.
-  bool activate(const std::string& model, const Activation& activation);
+  // Does nothing for an event that is active. Refuses (410) one that has ended without ever having
+  // been active, as far as is known.
+  void activate(const std::string& model, const Activation& activation);
   struct FoundDecision {
     Decision decision;
     bool waiting = false;  // for rewards
@@ -151,6 +190,13 @@ class ModelHost {
     bool forgetting_under_way = false;  // the snapshot without that user is being written
     std::uint64_t rows_since_snapshot = 0;
     double seconds_since_snapshot = 0.0;  // that replaying these rows would take
+    double pace = 1.0;                    // measured seconds of decisions for an estimated one
+  };
+  struct Large {
+    std::string model;
+    RankRequest request;
+    Model::PartedDecision parted;
+    double seconds_per_arm = 0.0;
   };
 
   // Throw RequestRefused if there is no such model.
@@ -165,7 +211,10 @@ class ModelHost {
   ModelReport report_of(const Hosted& hosted) const;
   Decided repeat(Hosted& hosted, const RankRequest& request);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
+  void judge_late_activation(Hosted& hosted, const std::string& event_id);
   std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request);
+  std::optional<ServiceError> admit(Hosted& hosted, const RankRequest& request, std::int64_t time);
+  double seconds_per_action(const Hosted& hosted) const;
   std::vector<Decided> decide_fresh(Hosted& hosted, const std::vector<const RankRequest*>& requests,
                                     std::int64_t time);
 
@@ -177,6 +226,9 @@ class ModelHost {
   std::string last_fitted_;     // the model whose fit was started last
   Batch batch_;
   bool broken_ = false;
+  MemoryAccount memory_;
+  std::map<std::string, double> reserved_;  // names of models that are being made, and their bytes
+  std::optional<Large> large_;
 };
 
 }  // namespace mcnb

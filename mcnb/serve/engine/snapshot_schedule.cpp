@@ -35,6 +35,7 @@ SnapshotJob ModelHost::snapshot(const std::string& model) {
 
 SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
   SnapshotJob job{hosted.id, hosted.last_position, snapshot_bytes(*hosted.model, store_id_), false};
+  memory_.add_snapshot(hosted.id, static_cast<double>(job.bytes.size()));
   hosted.snapshot_under_way = true;
   hosted.rows_since_snapshot = 0;
   hosted.seconds_since_snapshot = 0.0;
@@ -93,6 +94,7 @@ std::vector<SnapshotJob> ModelHost::last_snapshots() {
 void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t position, bool alone) {
   for (auto& [name, hosted] : models_) {
     if (hosted.id == model) {
+      memory_.drop_snapshots(model);
       hosted.snapshot_under_way = false;
       hosted.forgetting_under_way = hosted.forgetting_under_way && !alone;
       std::erase_if(hosted.snapshots, [&](std::uint64_t old) { return alone && old < position; });
@@ -110,6 +112,7 @@ void ModelHost::snapshot_written(std::uint32_t model, std::uint64_t position, bo
 void ModelHost::snapshot_failed(std::uint32_t model) {
   for (auto& [name, hosted] : models_) {
     if (hosted.id == model) {
+      memory_.drop_snapshots(model);
       hosted.snapshot_under_way = false;
       hosted.forgetting_under_way = false;
     }

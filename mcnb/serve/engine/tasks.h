@@ -16,11 +16,18 @@ namespace mcnb {
 // What all tasks of the engine have in common. Whoever submits a task fills in the input, and may
 // read the outcome from the moment when `done` is called.
 struct TaskBase {
-  std::string model;
+  std::string model;                  // whose task it is; empty: of all, or of none yet
+  std::string client;                 // who asks: clients have equal shares of the engine's time
   std::optional<ServiceError> error;  // why the task failed
   // Called once by the engine, on any of its threads, when the outcome is known and everything
   // that it rests on is durable.
   std::function<void()> done;
+
+  // Set by the engine when the task is submitted.
+  double submitted = 0.0;  // uptime, in seconds
+  double cost = 0.0;       // estimated seconds
+  std::size_t bytes = 0;   // that it holds while it waits
+  bool large = false;      // a decision that is computed in parts
 };
 
 struct RankTask : TaskBase {
@@ -39,6 +46,9 @@ struct ActivationTask : TaskBase {
 
 // Any other use of the models.
 struct ControlTask : TaskBase {
+  // True for work that changes no model. Other work waits while a decision of `model` is computed
+  // in parts, of any model if it is empty.
+  bool only_reads = false;
   // Runs on the thread that owns the models.
   std::function<void(ModelHost& host, Storage& storage, std::int64_t time)> work;
   // `work` may set these two. Both are done by the housekeeping, in this order, after the commit
@@ -47,8 +57,18 @@ struct ControlTask : TaskBase {
   std::function<void(Storage& storage)> follow_up;
 };
 
+// A new model, called `model`. It is made away from the thread that owns the models, which may take
+// seconds.
+struct CreateTask : TaskBase {
+  ModelOptions options;
+  std::unique_ptr<Model> made;         // between the stages of the engine
+  std::optional<ServiceError> failed;  // why it could not be made
+  ModelReport report;                  // the outcome
+};
+
 using Task = std::variant<std::shared_ptr<RankTask>, std::shared_ptr<RewardTask>,
-                          std::shared_ptr<ActivationTask>, std::shared_ptr<ControlTask>>;
+                          std::shared_ptr<ActivationTask>, std::shared_ptr<ControlTask>,
+                          std::shared_ptr<CreateTask>>;
 
 inline TaskBase& base_of(const Task& task) {
   return std::visit([](const auto& own) -> TaskBase& { return *own; }, task);

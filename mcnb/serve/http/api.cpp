@@ -1,12 +1,17 @@
 #include "mcnb/serve/http/api.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "mcnb/serve/engine/log_lines.h"
-#include "mcnb/serve/http/routes.h"
 
 namespace mcnb {
 namespace {
+
+constexpr std::size_t kShortDigest = 8;             // digits of a key's SHA-256 in the audit log
+constexpr std::size_t kMostBytesWrittenDown = 500;  // of a request's body
 
 // The one function that turns exceptions into errors of the API. Returns nullopt if `work` does
 // not throw. The log gets the details of an unexpected exception, the caller does not.
@@ -23,45 +28,113 @@ std::optional<ServiceError> error_of(const std::string& path, const Work& work) 
   return std::nullopt;
 }
 
-void refuse_unless_granted(Access access) {
-  switch (access) {
-    case Access::kGranted:
-      return;
-    case Access::kNoKey:
-      refuse_request(ErrorCode::kNoKey, "expected a key in the header X-API-Key");
-    case Access::kUnknownKey:
-      refuse_request(ErrorCode::kUnknownKey, "the key is not one of this service");
-    case Access::kNotAllowed:
-      refuse_request(ErrorCode::kNotAllowed, "the role of this key does not allow this");
-  }
-}
-
 HttpResponse respond(const Endpoint& endpoint, const std::function<std::string()>& body) {
   HttpResponse response{endpoint.status, "", endpoint.content_type};
   const auto error = error_of(endpoint.path, [&] { response.body = body(); });
   return error ? error_response(*error) : response;
 }
 
+bool is_change(const Endpoint& endpoint) { return endpoint.right == Right::kAdmin; }
+
+// Endpoints that are served when all connections but the reserved ones are taken.
+bool is_essential(const Endpoint& endpoint) { return endpoint.right != Right::kDecide; }
+
+std::string short_digest(const std::string& digest) { return digest.substr(0, kShortDigest); }
+
 }  // namespace
 
-Api::Api(Handlers handlers, ApiKeys keys)
-    : handlers_(std::move(handlers)), keys_(std::move(keys)) {}
+Api::Api(Handlers handlers, ApiKeys keys, CallerPolicy callers, AuditLog& audit,
+         RequestMetrics& metrics)
+    : handlers_(std::move(handlers)),
+      callers_(std::move(callers)),
+      audit_(audit),
+      metrics_(metrics),
+      keys_(std::make_shared<const Keys>(Keys{std::move(keys), 0})) {}
 
-std::optional<HttpResponse> Api::admit(const HttpRequest& head) const {
+std::shared_ptr<const Api::Keys> Api::keys() const {
+  const std::lock_guard lock(keys_mutex_);
+  return keys_;
+}
+
+void Api::use_keys(ApiKeys keys) {
+  const std::lock_guard lock(keys_mutex_);
+  keys_ = std::make_shared<const Keys>(Keys{std::move(keys), keys_->generation + 1});
+}
+
+std::optional<HttpResponse> Api::admit(const HttpRequest& head) {
   const auto error = error_of(head.path, [&] {
+    const std::shared_ptr<const Keys> keys = this->keys();
+    callers_.check(head, !keys->keys.empty());
     const Match match = find_endpoint(head.method, head.path);
-    refuse_unless_granted(keys_.check(head.key, match.endpoint->right));
+    check_key(head, *match.endpoint, *keys);
+    CallerPolicy::check_body(head, !keys->keys.empty());
+    if (head.on_reserved_connection && !is_essential(*match.endpoint)) {
+      refuse_request(ErrorCode::kOverloaded, "too many connections are open");
+    }
   });
   return error ? std::optional(error_response(*error)) : std::nullopt;
 }
 
-HttpPlan Api::plan(const HttpRequest& request) const {
+void Api::check_key(const HttpRequest& head, const Endpoint& endpoint, const Keys& keys) {
+  const KeyVerdict verdict = keys.keys.check(head.key, endpoint.right);
+  if (verdict.access == Access::kNoKey) {
+    refuse_request(ErrorCode::kNoKey, "expected a key in the header X-API-Key");
+  }
+  if (verdict.digest.empty()) {
+    return;
+  }
+  if (std::exchange(throttled_generation_, keys.generation) != keys.generation) {
+    throttle_.forget_all();
+  }
+  const auto now = std::chrono::steady_clock::now();
+  const bool limited = !head.from_trusted_proxy;
+  if (limited && !throttle_.may_try(head.client, verdict.digest, now)) {
+    metrics_.refused_keys.fetch_add(1, std::memory_order_relaxed);
+    lines_.may_try(head.client, "", now);  // counts what the next line says
+    refuse_request(ErrorCode::kTooManyWrongKeys,
+                   "too many wrong keys came from this address: try again later");
+  }
+  if (verdict.access == Access::kGranted) {
+    if (limited) {
+      throttle_.note_right(head.client, verdict.digest, now);
+    }
+    return;
+  }
+  refuse_key(head, endpoint, verdict);
+}
+
+void Api::refuse_key(const HttpRequest& head, const Endpoint& endpoint, const KeyVerdict& verdict) {
+  metrics_.refused_keys.fetch_add(1, std::memory_order_relaxed);
+  const bool unknown = verdict.access == Access::kUnknownKey;
+  const auto now = std::chrono::steady_clock::now();
+  if (unknown && !head.from_trusted_proxy) {
+    throttle_.note_wrong(head.client, now);
+  }
+  // Nobody can flood the log: lines are limited like wrong keys, also for keys that are known.
+  if (lines_.may_try(head.client, "", now)) {
+    audit_.write("a key was refused",
+                 {{"reason", unknown ? "unknown" : "not allowed"},
+                  {"key", verdict.name},
+                  {"sha256", short_digest(verdict.digest)},
+                  {"client", head.client.text()},
+                  {"method", endpoint.method},
+                  {"path", endpoint.path},
+                  {"notWrittenBefore", std::to_string(lines_.note_wrong(head.client, now))}});
+  }
+  if (unknown) {
+    refuse_request(ErrorCode::kUnknownKey, "the key is not one of this service");
+  }
+  refuse_request(ErrorCode::kNotAllowed, "the role of this key does not allow this");
+}
+
+HttpPlan Api::plan(const HttpRequest& request) {
   HttpPlan plan;
   const auto error = error_of(request.path, [&] {
     Match match = find_endpoint(request.method, request.path);
     const Endpoint& endpoint = *match.endpoint;
     plan.metric = endpoint.metric;
     match.call.body = request.body;
+    match.call.client = keys()->keys.client_of(request.key, request.client.group().text());
     Reply reply = (handlers_.*endpoint.handler)(match.call);
     plan.start = std::move(reply.start);
     plan.finish = [&endpoint, body = std::move(reply.body)] { return respond(endpoint, body); };
@@ -69,7 +142,31 @@ HttpPlan Api::plan(const HttpRequest& request) const {
   if (error) {
     plan.finish = [response = error_response(*error)] { return response; };
   }
+  if (!error) {
+    const Match match = find_endpoint(request.method, request.path);
+    if (is_change(*match.endpoint)) {
+      plan.finish = [this, request, match, finish = std::move(plan.finish)] {
+        HttpResponse response = finish();
+        write_down(request, match, response.status);
+        return response;
+      };
+    }
+  }
   return plan;
+}
+
+// Users' names stay out: forgetting a user could not erase them.
+void Api::write_down(const HttpRequest& request, const Match& match, int status) const {
+  const Endpoint& endpoint = *match.endpoint;
+  const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
+  audit_.write("a change", {{"key", keys()->keys.check(request.key, endpoint.right).name},
+                            {"client", request.client.text()},
+                            {"method", endpoint.method},
+                            {"path", endpoint.path},
+                            {"model", match.call.model},
+                            {"userSha256", short_digest(user)},
+                            {"body", request.body.substr(0, kMostBytesWrittenDown)},
+                            {"status", std::to_string(status)}});
 }
 
 }  // namespace mcnb

@@ -67,24 +67,26 @@ ApiKeys::ApiKeys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {
   }
 }
 
-Access ApiKeys::check(std::string_view key, Right right) const {
+KeyVerdict ApiKeys::check(std::string_view key, Right right) const {
   if (keys_.empty() || right == Right::kNone) {
-    return Access::kGranted;
+    return {};
   }
   if (key.empty()) {
-    return Access::kNoKey;
+    return {.access = Access::kNoKey, .name = {}, .digest = {}};
   }
-  const std::string digest = sha256_hex(key);
-  const ApiKey* found = nullptr;
+  KeyVerdict verdict{.access = Access::kUnknownKey, .name = {}, .digest = sha256_hex(key)};
   for (const ApiKey& known : keys_) {
-    if (::CRYPTO_memcmp(known.sha256.data(), digest.data(), kDigestDigits) == 0) {
-      found = &known;
+    if (::CRYPTO_memcmp(known.sha256.data(), verdict.digest.data(), kDigestDigits) == 0) {
+      verdict.access = allows(known.role, right) ? Access::kGranted : Access::kNotAllowed;
+      verdict.name = known.name;
     }
   }
-  if (found == nullptr) {
-    return Access::kUnknownKey;
-  }
-  return allows(found->role, right) ? Access::kGranted : Access::kNotAllowed;
+  return verdict;
+}
+
+std::string ApiKeys::client_of(std::string_view key, const std::string& address) const {
+  const KeyVerdict verdict = key.empty() ? KeyVerdict{} : check(key, Right::kDecide);
+  return verdict.name.empty() ? address : verdict.digest;
 }
 
 }  // namespace mcnb

@@ -31,6 +31,13 @@ Role parse_role(const std::string& text);
 
 enum class Access { kGranted, kNoKey, kUnknownKey, kNotAllowed };
 
+// What the keys say about a request.
+struct KeyVerdict {
+  Access access = Access::kGranted;
+  std::string name;    // of the key; empty if there is none or it is unknown
+  std::string digest;  // SHA-256 of the key that was sent; empty if none was, or none is needed
+};
+
 // Decides which key may do what. Without keys everybody may do everything; the service then listens
 // on loopback only.
 class ApiKeys {
@@ -41,7 +48,10 @@ class ApiKeys {
 
   bool empty() const { return keys_.empty(); }
   // Its time does not depend on which key matches.
-  Access check(std::string_view key, Right right) const;
+  KeyVerdict check(std::string_view key, Right right) const;
+  // Who shares the service's time: whoever has the same key, and where there are no keys, whoever
+  // has the same address.
+  std::string client_of(std::string_view key, const std::string& address) const;
 
  private:
   std::vector<ApiKey> keys_;

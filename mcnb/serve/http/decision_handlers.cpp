@@ -5,7 +5,7 @@
 
 namespace mcnb {
 
-Reply Handlers::rank(const std::string& model, std::string_view body, Dialect dialect) const {
+Reply Handlers::rank(const std::string& model, const Call& call, Dialect dialect) const {
   const std::optional<ModelOptions> options = engine_.options_of(model);
   if (!options) {
     refuse_request(ErrorCode::kUnknownModel, fmt::format("there is no model \"{}\"", model),
@@ -13,9 +13,10 @@ Reply Handlers::rank(const std::string& model, std::string_view body, Dialect di
   }
   auto task = std::make_shared<RankTask>();
   task->model = model;
-  task->request = read_rank(body, *options, dialect);
-  return submit(
-      task, [task, dialect] { return write_rank(task->decision, task->request.explain, dialect); });
+  task->request = read_rank(call.body, *options, dialect);
+  return submit(call, task, [task, dialect] {
+    return write_rank(task->decision, task->request.explain, dialect);
+  });
 }
 
 Reply Handlers::reward(const std::string& model, const Call& call, Dialect dialect) const {
@@ -23,7 +24,7 @@ Reply Handlers::reward(const std::string& model, const Call& call, Dialect diale
   task->model = model;
   task->reward = read_reward(call.body, dialect);
   task->reward.event_id = call.id;
-  return submit(task, [task, dialect] {
+  return submit(call, task, [task, dialect] {
     return dialect == Dialect::kOwn ? write_reward(task->outcome) : "";
   });
 }
@@ -33,17 +34,17 @@ Reply Handlers::activate(const std::string& model, const Call& call) const {
   auto task = std::make_shared<ActivationTask>();
   task->model = model;
   task->activation.event_id = call.id;
-  return submit(task, [] { return std::string(); });
+  return submit(call, task, [] { return std::string(); });
 }
 
-Reply Handlers::rank(const Call& call) const { return rank(call.model, call.body, Dialect::kOwn); }
+Reply Handlers::rank(const Call& call) const { return rank(call.model, call, Dialect::kOwn); }
 
 Reply Handlers::reward(const Call& call) const { return reward(call.model, call, Dialect::kOwn); }
 
 Reply Handlers::activate(const Call& call) const { return activate(call.model, call); }
 
 Reply Handlers::personalizer_rank(const Call& call) const {
-  return rank(personalizer_model_, call.body, Dialect::kPersonalizer);
+  return rank(personalizer_model_, call, Dialect::kPersonalizer);
 }
 
 Reply Handlers::personalizer_reward(const Call& call) const {

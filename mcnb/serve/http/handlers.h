@@ -15,6 +15,7 @@ namespace mcnb {
 struct Call {
   std::string model;      // {model} of the path; empty if the path has none
   std::string id;         // {id} of the path: an event or a user; empty if the path has none
+  std::string client;     // who asks (TaskBase::client)
   std::string_view body;  // valid only while the handler runs
 };
 
@@ -31,9 +32,17 @@ struct Reply {
 // table of routes.cpp.
 class Handlers {
  public:
+  // Reads the keys and the certificate of the service again and returns what it uses now. Throws
+  // Error if they cannot be used; everything then stays as it was.
+  struct Reloaded {
+    std::size_t keys = 0;
+    bool tls = false;
+  };
+  using Reload = std::function<Reloaded()>;
+
   // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model);
+           std::string personalizer_model, Reload reload);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -41,6 +50,7 @@ class Handlers {
   Reply openapi(const Call& call) const;
   Reply metrics(const Call& call) const;
   Reply back_up(const Call& call) const;
+  Reply reload(const Call& call) const;
 
   // Decisions (decision_handlers.cpp).
   Reply rank(const Call& call) const;
@@ -70,11 +80,13 @@ class Handlers {
     std::int64_t time;
   };
 
-  // Gives the engine a task; `body` is called once the task has succeeded.
-  Reply submit(Task task, std::function<std::string()> body) const;
+  // Gives the engine a task of the caller; `body` is called once the task has succeeded.
+  Reply submit(const Call& call, Task task, std::function<std::string()> body) const;
   // Runs `work` on the thread that owns the models; its result is the body of the response.
-  Reply on_engine(std::function<std::string(const EngineThread& engine)> work) const;
-  Reply rank(const std::string& model, std::string_view body, Dialect dialect) const;
+  enum class Use { kRead, kChange };  // of the models
+  Reply on_engine(const Call& call, Use use,
+                  std::function<std::string(const EngineThread& engine)> work) const;
+  Reply rank(const std::string& model, const Call& call, Dialect dialect) const;
   Reply reward(const std::string& model, const Call& call, Dialect dialect) const;
   Reply activate(const std::string& model, const Call& call) const;
 
@@ -82,6 +94,7 @@ class Handlers {
   const Metrics& metrics_;
   const RequestMetrics& requests_;
   std::string personalizer_model_;
+  Reload reload_;
 };
 
 }  // namespace mcnb

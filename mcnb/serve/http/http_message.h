@@ -4,6 +4,7 @@
 #include <string>
 
 #include "mcnb/serve/engine/service_error.h"
+#include "mcnb/serve/http/client_address.h"
 
 namespace mcnb {
 
@@ -11,8 +12,15 @@ inline constexpr std::size_t kLargestBody = std::size_t{1} << 20;  // bytes of a
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // as it was sent: escaped, with its query
-  std::string key;   // the API key, whichever header carried it; empty if none did
+  std::string path;                 // as it was sent: escaped, with its query
+  std::string key;                  // the API key, whichever header carried it; empty if none did
+  ClientAddress client;             // behind trusted proxies: the address that they name
+  bool from_trusted_proxy = false;  // the client is a trusted proxy itself
+  std::string host;                 // headers; empty if the request has none
+  std::string origin;
+  std::string content_type;
+  bool has_body = false;
+  bool on_reserved_connection = false;  // may only ask for the health or administer the service
   std::string body;
 };
 
@@ -30,7 +38,8 @@ HttpResponse error_response(const ServiceError& error);
 // How the server obtains the response to one request. If `start` is set, the server calls it first.
 // `start` returns true and calls `done` exactly once, on any thread, when the response can be made;
 // or it returns false and never calls `done`. In all cases the server then calls `finish`, on its
-// own thread. Without `start` it calls `finish` at once.
+// own thread; if the client has gone in between, it may drop the plan instead. Without `start` it
+// calls `finish` at once.
 struct HttpPlan {
   std::function<bool(std::function<void()> done)> start;
   std::function<HttpResponse()> finish;

@@ -1,365 +1,427 @@
 #include "mcnb/serve/http/http_server.h"
 
 #include <fmt/core.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <charconv>
-#include <chrono>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <future>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/engine/log_lines.h"
-#include "mcnb/serve/http/connection_watch.h"
+#include "mcnb/serve/http/http_connection.h"
 
 namespace mcnb {
 namespace {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-using Phase = ConnectionWatch::Phase;
+using Id = ConnectionLimits::Id;
+using Time = ConnectionLimits::Time;
 
-constexpr std::size_t kHeaderBytes = 32 * 1024;  // memory of a connection, which headers must fit
+constexpr Id kListener = 0;  // what epoll calls the things that are no connections
+constexpr Id kWake = 1;
+constexpr Id kFirstConnection = 2;
+constexpr std::chrono::milliseconds kTick(100);  // between two looks at the time limits
+constexpr std::chrono::seconds kFarewell(2);     // for sending the last responses
+constexpr int kAcceptedAtOnce = 128;
+constexpr int kBacklog = 1024;
 
-SteadyTime now() { return std::chrono::steady_clock::now(); }
+Time now() { return std::chrono::steady_clock::now(); }
 
-std::string read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw Error(ErrorKind::kSystem, fmt::format("{}: cannot open", path));
+// A file descriptor that is closed in the end.
+class File {
+ public:
+  explicit File(int number = -1) : number_(number) {}
+  ~File() { close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int get() const { return number_; }
+  void close() {
+    if (number_ >= 0) {
+      ::close(std::exchange(number_, -1));
+    }
   }
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
-// An address to listen on.
-struct Address {
-  sockaddr_storage bytes{};
-  bool is_ipv6 = false;
+ private:
+  int number_;
 };
 
-Address resolve(const std::string& host, std::uint16_t port) {
+[[noreturn]] void fail(const HttpOptions& options) {
+  throw Error(ErrorKind::kSystem, fmt::format("cannot listen on {} port {}: {}", options.host,
+                                              options.port, std::strerror(errno)));
+}
+
+// A socket that listens on the first address of the host.
+int listening_socket(const HttpOptions& options) {
   addrinfo hints{};
   hints.ai_flags = AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  const int code =
+      ::getaddrinfo(options.host.c_str(), std::to_string(options.port).c_str(), &hints, &found);
   if (code != 0) {
-    throw Error(ErrorKind::kSystem, fmt::format("host {}: {}", host, ::gai_strerror(code)));
+    throw Error(ErrorKind::kSystem, fmt::format("host {}: {}", options.host, ::gai_strerror(code)));
   }
-  Address address;
-  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
-  address.is_ipv6 = found->ai_family == AF_INET6;
-  ::freeaddrinfo(found);
-  return address;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, &::freeaddrinfo);
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (socket < 0) {
+    fail(options);
+  }
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (found->ai_family == AF_INET6) {
+    ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+  }
+  if (::bind(socket, found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket, kBacklog) != 0) {
+    const int problem = errno;
+    ::close(socket);
+    errno = problem;
+    fail(options);
+  }
+  return socket;
 }
 
-// Empty if the request has no such header. Valid while the request is served.
-std::string_view header_of(MHD_Connection* connection, const char* name) {
-  const char* value = ::MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-  return value == nullptr ? "" : value;
+std::uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-// The API key of a request: the header of the retired service wins over ours, a bearer token comes
-// last.
-std::string_view key_of(MHD_Connection* connection) {
-  constexpr std::string_view kBearer = "Bearer ";
-  for (const char* name : {"Ocp-Apim-Subscription-Key", "X-API-Key"}) {
-    if (const std::string_view key = header_of(connection, name); !key.empty()) {
-      return key;
+// Wakes the thread that waits by epoll; carries the connections whose responses can be made. Safe
+// from many threads.
+class WakeUp {
+ public:
+  int file() const { return event_.get(); }
+
+  void resume(Id id) {
+    const std::lock_guard lock(mutex_);
+    resumed_.push_back(id);
+    if (resumed_.size() == 1) {
+      wake();
     }
   }
-  const std::string_view bearer = header_of(connection, "Authorization");
-  return bearer.starts_with(kBearer) ? bearer.substr(kBearer.size()) : "";
-}
+  void wake() {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(event_.get(), &one, sizeof one));
+  }
+  std::vector<Id> take() {
+    std::uint64_t count = 0;
+    static_cast<void>(::read(event_.get(), &count, sizeof count));
+    const std::lock_guard lock(mutex_);
+    return std::exchange(resumed_, {});
+  }
 
-std::uint64_t content_length(MHD_Connection* connection) {
-  const std::string_view length = header_of(connection, "Content-Length");
-  std::uint64_t bytes = 0;
-  std::from_chars(length.data(), length.data() + length.size(), bytes);
-  return bytes;
-}
-
-void add_header(MHD_Response* response, const char* name, const std::string& value) {
-  ::MHD_add_response_header(response, name, value.c_str());
-}
+ private:
+  File event_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  std::mutex mutex_;
+  std::vector<Id> resumed_;
+};
 
 }  // namespace
 
-// The callbacks of libmicrohttpd, which all run on its one thread.
-class HttpServer::Daemon {
+class HttpServer::Loop {
  public:
-  Daemon(const HttpOptions& options, Handler handler, RequestMetrics& metrics);
-  ~Daemon();
+  Loop(const HttpOptions& options, std::shared_ptr<const TlsIdentity> identity, Handler handler,
+       RequestMetrics& metrics);
+  ~Loop();
 
   std::uint16_t port() const { return port_; }
   void stop_listening();
+  void use_identity(std::shared_ptr<const TlsIdentity> identity);
 
  private:
-  // One request, from its first line to the end of its response.
-  struct Exchange {
-    HttpRequest request;
-    HttpPlan plan;
-    bool has_head = false;
-    bool started = false;
-    bool refused = false;  // by `admit`
-    bool too_large = false;
-    std::atomic<bool> done{false};
-    SteadyTime begin = now();
-  };
-
-  static void* on_first_line(void* self, const char* uri, MHD_Connection* connection);
-  static MHD_Result on_request(void* self, MHD_Connection* connection, const char* url,
-                               const char* method, const char* version, const char* upload,
-                               std::size_t* upload_size, void** state);
-  static void on_completed(void* self, MHD_Connection* connection, void** state,
-                           MHD_RequestTerminationCode);
-  static void on_connection(void* self, MHD_Connection* connection, void** state,
-                            MHD_ConnectionNotificationCode code);
-
-  MHD_Result proceed(MHD_Connection* connection, Exchange& exchange, const char* method,
-                     const char* upload, std::size_t* upload_size);
-  MHD_Result read_head(MHD_Connection* connection, Exchange& exchange, const char* method);
-  void read_body(Exchange& exchange, const char* upload, std::size_t size) const;
-  void start(MHD_Connection* connection, Exchange& exchange) const;
-  MHD_Result send(MHD_Connection* connection, const Exchange& exchange,
-                  const HttpResponse& response) const;
-  HttpResponse too_large() const;
-  void enter(MHD_Connection* connection, Phase phase);
+  void run();
+  void watch(int file, Id id, std::uint32_t events) const;
+  void on_events(std::span<const epoll_event> events);
+  void proceed(Id id);
+  void finish(Id id);
+  void take_turns();
+  void accept_some();
+  void welcome(int socket, const ClientAddress& client, const TlsIdentity* identity);
+  void turn_away(int socket, bool tls) const;
+  std::shared_ptr<const TlsIdentity> identity();
+  void end_late_ones();
+  void drop(Id id);
+  void drop_if_ended(Id id);
+  bool close_listener_if_asked();
+  bool say_farewell();
 
   HttpOptions options_;
   Handler handler_;
   RequestMetrics& metrics_;
-  ConnectionWatch watch_;
-  std::string certificate_;
-  std::string private_key_;
-  MHD_Daemon* daemon_ = nullptr;
-  MHD_socket closed_socket_ = MHD_INVALID_SOCKET;  // the listening socket after stop_listening
+  ConnectionContext context_{options_, handler_, metrics_};
+  ConnectionLimits limits_;
+  File listener_;
+  File epoll_;
+  std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();
   std::uint16_t port_ = 0;
+  std::unordered_map<Id, std::unique_ptr<HttpConnection>> connections_;
+  std::vector<Id> more_to_do_;  // connections that gave others their turn
+  bool accept_more_ = false;    // there may be connections to accept
+  Id next_id_ = kFirstConnection;
+  Time last_tick_ = now();
+  Time farewell_ends_;
+
+  std::mutex identity_mutex_;
+  std::shared_ptr<const TlsIdentity> identity_;
+  std::atomic<bool> stop_listening_{false};
+  std::atomic<bool> stopping_{false};
+  std::promise<void> listener_closed_;
+  std::thread thread_;
 };
 
-HttpServer::Daemon::Daemon(const HttpOptions& options, Handler handler, RequestMetrics& metrics)
+HttpServer::Loop::Loop(const HttpOptions& options, std::shared_ptr<const TlsIdentity> identity,
+                       Handler handler, RequestMetrics& metrics)
     : options_(options),
       handler_(std::move(handler)),
       metrics_(metrics),
-      watch_({options.idle_seconds, options.header_seconds, options.body_seconds}) {
-  if (options.certificate.empty() != options.private_key.empty()) {
-    throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a private key");
+      limits_(options.connections),
+      listener_(listening_socket(options)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      port_(port_of(listener_.get())),
+      identity_(std::move(identity)) {
+  if (epoll_.get() < 0 || wake_up_->file() < 0) {
+    fail(options);
   }
-  const Address address = resolve(options.host, options.port);
-  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
-  if (address.is_ipv6) {
-    flags |= MHD_USE_IPv6;
-  }
-  std::vector<MHD_OptionItem> items{
-      {MHD_OPTION_CONNECTION_LIMIT, static_cast<std::intptr_t>(options.most_connections), nullptr},
-      {MHD_OPTION_CONNECTION_MEMORY_LIMIT, static_cast<std::intptr_t>(kHeaderBytes), nullptr},
-      {MHD_OPTION_CONNECTION_TIMEOUT, static_cast<std::intptr_t>(options.idle_seconds) + 1,
-       nullptr},
-  };
-  if (!options.certificate.empty()) {
-    flags |= MHD_USE_TLS;
-    certificate_ = read_whole(options.certificate);
-    private_key_ = read_whole(options.private_key);
-    items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, certificate_.data()});
-    items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, private_key_.data()});
-  }
-  items.push_back({MHD_OPTION_END, 0, nullptr});
-  daemon_ = ::MHD_start_daemon(
-      flags, options.port, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR,
-      reinterpret_cast<const sockaddr*>(&address.bytes), MHD_OPTION_URI_LOG_CALLBACK,
-      &on_first_line, this, MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this,
-      MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_ARRAY, items.data(),
-      MHD_OPTION_END);
-  if (daemon_ == nullptr) {
-    throw Error(ErrorKind::kSystem, fmt::format("cannot listen on {} port {}: {}", options.host,
-                                                options.port, std::strerror(errno)));
-  }
-  const MHD_DaemonInfo* info = ::MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
-  port_ = info == nullptr ? options.port : info->port;
+  watch(listener_.get(), kListener, EPOLLIN | EPOLLET);
+  watch(wake_up_->file(), kWake, EPOLLIN | EPOLLET);
+  thread_ = std::thread([this] { run(); });
 }
 
-HttpServer::Daemon::~Daemon() {
-  ::MHD_stop_daemon(daemon_);
-  if (closed_socket_ != MHD_INVALID_SOCKET) {
-    ::close(closed_socket_);
+HttpServer::Loop::~Loop() {
+  stopping_ = true;
+  wake_up_->wake();
+  thread_.join();
+}
+
+void HttpServer::Loop::watch(int file, Id id, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, file, &event);
+}
+
+void HttpServer::Loop::stop_listening() {
+  if (!stop_listening_.exchange(true)) {
+    wake_up_->wake();
+    listener_closed_.get_future().wait();
   }
 }
 
-void HttpServer::Daemon::stop_listening() {
-  const MHD_socket socket = ::MHD_quiesce_daemon(daemon_);
-  if (socket != MHD_INVALID_SOCKET) {
-    // Nobody can connect any more. The socket is closed later: the daemon's thread may still use
-    // it.
-    ::shutdown(socket, SHUT_RDWR);
-    closed_socket_ = socket;
-  }
+void HttpServer::Loop::use_identity(std::shared_ptr<const TlsIdentity> identity) {
+  const std::lock_guard lock(identity_mutex_);
+  identity_ = std::move(identity);
 }
 
-void HttpServer::Daemon::enter(MHD_Connection* connection, Phase phase) {
-  const MHD_ConnectionInfo* info =
-      ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-  if (info != nullptr && info->socket_context != nullptr) {
-    watch_.enter(static_cast<ConnectionWatch::Connection*>(info->socket_context), phase);
-  }
+std::shared_ptr<const TlsIdentity> HttpServer::Loop::identity() {
+  const std::lock_guard lock(identity_mutex_);
+  return identity_;
 }
 
-void HttpServer::Daemon::on_connection(void* self, MHD_Connection* connection, void** state,
-                                       MHD_ConnectionNotificationCode code) {
-  auto& daemon = *static_cast<Daemon*>(self);
-  if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-    const MHD_ConnectionInfo* info =
-        ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *state = daemon.watch_.add(info == nullptr ? -1 : info->connect_fd);
-    daemon.metrics_.connections.fetch_add(1);
-  } else {
-    daemon.watch_.remove(static_cast<ConnectionWatch::Connection*>(*state));
-    *state = nullptr;
-    daemon.metrics_.connections.fetch_sub(1);
-  }
-}
-
-void* HttpServer::Daemon::on_first_line(void* self, const char* uri, MHD_Connection* connection) {
-  static_cast<Daemon*>(self)->enter(connection, Phase::kHeaders);
-  auto* exchange = new Exchange;  // deleted by on_completed
-  exchange->request.path = uri;
-  return exchange;
-}
-
-void HttpServer::Daemon::on_completed(void* self, MHD_Connection* connection, void** state,
-                                      MHD_RequestTerminationCode) {
-  delete static_cast<Exchange*>(*state);
-  *state = nullptr;
-  static_cast<Daemon*>(self)->enter(connection, Phase::kIdle);
-}
-
-MHD_Result HttpServer::Daemon::on_request(void* self, MHD_Connection* connection, const char*,
-                                          const char* method, const char*, const char* upload,
-                                          std::size_t* upload_size, void** state) {
-  auto& exchange = *static_cast<Exchange*>(*state);
-  try {
-    return static_cast<Daemon*>(self)->proceed(connection, exchange, method, upload, upload_size);
-  } catch (const std::exception& error) {
-    log_error("a request failed", {{"detail", error.what()}});
-    return MHD_NO;
-  }
-}
-
-// libmicrohttpd calls this after the headers, with each part of the body, after the body, and again
-// when a suspended connection is resumed.
-MHD_Result HttpServer::Daemon::proceed(MHD_Connection* connection, Exchange& exchange,
-                                       const char* method, const char* upload,
-                                       std::size_t* upload_size) {
-  if (!exchange.has_head) {
-    return read_head(connection, exchange, method);
-  }
-  if (*upload_size > 0) {
-    read_body(exchange, upload, *upload_size);
-    *upload_size = 0;
-    return MHD_YES;
-  }
-  if (exchange.too_large) {
-    return send(connection, exchange, too_large());
-  }
-  if (!exchange.started && !exchange.refused) {
-    exchange.started = true;
-    enter(connection, Phase::kResponse);
-    exchange.plan = handler_.plan(exchange.request);
-    if (exchange.plan.start) {
-      start(connection, exchange);
-      return MHD_YES;
+void HttpServer::Loop::run() {
+  std::array<epoll_event, 256> events;
+  while (!say_farewell()) {
+    const bool busy = !more_to_do_.empty() || accept_more_;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                   busy ? 0 : static_cast<int>(kTick.count()));
+    on_events(std::span(events).first(static_cast<std::size_t>(std::max(count, 0))));
+    take_turns();
+    if (!close_listener_if_asked() && accept_more_) {
+      accept_some();
     }
-  } else if (exchange.plan.start && !exchange.done) {
-    return MHD_YES;
-  }
-  return send(connection, exchange, exchange.plan.finish());
-}
-
-MHD_Result HttpServer::Daemon::read_head(MHD_Connection* connection, Exchange& exchange,
-                                         const char* method) {
-  exchange.has_head = true;
-  exchange.request.method = method;
-  exchange.request.key = key_of(connection);
-  enter(connection, Phase::kBody);
-  const std::uint64_t bytes = content_length(connection);
-  if (bytes > options_.largest_body) {
-    return send(connection, exchange, too_large());
-  }
-  if (const std::optional<HttpResponse> refusal = handler_.admit(exchange.request)) {
-    if (bytes > 0 || !header_of(connection, "Transfer-Encoding").empty()) {
-      return send(connection, exchange, *refusal);  // the body stays unread: the connection ends
+    if (now() - last_tick_ >= kTick) {
+      last_tick_ = now();
+      end_late_ones();
+      accept_more_ = listener_.get() >= 0;  // in case there was no file descriptor left before
     }
-    exchange.plan.finish = [response = *refusal] { return response; };
-    exchange.refused = true;
-  }
-  exchange.request.body.reserve(static_cast<std::size_t>(bytes));
-  return MHD_YES;
-}
-
-// A body without Content-Length can turn out to be too large only here. The rest of it is
-// discarded.
-void HttpServer::Daemon::read_body(Exchange& exchange, const char* upload, std::size_t size) const {
-  if (exchange.request.body.size() + size > options_.largest_body) {
-    exchange.too_large = true;
-    exchange.request.body.clear();
-  } else if (!exchange.too_large) {
-    exchange.request.body.append(upload, size);
   }
 }
 
-void HttpServer::Daemon::start(MHD_Connection* connection, Exchange& exchange) const {
-  // `done` may be called before `start` returns, so the connection is suspended first.
-  ::MHD_suspend_connection(connection);
-  const auto resume = [&exchange, connection] {
-    exchange.done = true;
-    ::MHD_resume_connection(connection);
-  };
-  if (!exchange.plan.start(resume)) {
-    resume();
+void HttpServer::Loop::on_events(std::span<const epoll_event> events) {
+  for (const epoll_event& event : events) {
+    if (event.data.u64 == kListener) {
+      accept_more_ = true;
+    } else if (event.data.u64 == kWake) {
+      for (const Id id : wake_up_->take()) {
+        finish(id);
+      }
+    } else {
+      proceed(event.data.u64);
+    }
   }
 }
 
-HttpResponse HttpServer::Daemon::too_large() const {
-  return error_response({ErrorCode::kTooLarge, fmt::format("expected a body of at most {} bytes",
-                                                           options_.largest_body)});
+void HttpServer::Loop::proceed(Id id) {
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && found->second->proceed(now())) {
+    more_to_do_.push_back(id);
+  }
+  drop_if_ended(id);
 }
 
-MHD_Result HttpServer::Daemon::send(MHD_Connection* connection, const Exchange& exchange,
-                                    const HttpResponse& response) const {
-  MHD_Response* const sent = ::MHD_create_response_from_buffer(
-      response.body.size(), const_cast<char*>(response.body.data()), MHD_RESPMEM_MUST_COPY);
-  if (!response.body.empty()) {
-    add_header(sent, "Content-Type", response.content_type);
+void HttpServer::Loop::finish(Id id) {
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && found->second->finish_work(now())) {
+    more_to_do_.push_back(id);
   }
-  if (response.retry_after > 0) {
-    add_header(sent, "Retry-After", std::to_string(response.retry_after));
-  }
-  if (!response.allow.empty()) {
-    add_header(sent, "Allow", response.allow);
-  }
-  if (response.status == 401) {
-    add_header(sent, "WWW-Authenticate", "Bearer");
-  }
-  const MHD_Result result =
-      ::MHD_queue_response(connection, static_cast<unsigned>(response.status), sent);
-  ::MHD_destroy_response(sent);
-  metrics_.observe(exchange.plan.metric, response.status,
-                   std::chrono::duration<double>(now() - exchange.begin).count());
-  return result;
+  drop_if_ended(id);
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler, RequestMetrics& metrics)
-    : daemon_(std::make_unique<Daemon>(options, std::move(handler), metrics)) {}
+void HttpServer::Loop::take_turns() {
+  for (const Id id : std::exchange(more_to_do_, {})) {
+    proceed(id);
+  }
+}
+
+void HttpServer::Loop::accept_some() {
+  const std::shared_ptr<const TlsIdentity> identity = this->identity();
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    const int socket = ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) {
+      welcome(socket, ClientAddress::of(address), identity.get());
+      continue;
+    }
+    if (errno == ECONNABORTED || errno == EINTR) {
+      continue;
+    }
+    accept_more_ = false;  // until the next event, or the next tick
+    if (errno == EMFILE || errno == ENFILE) {
+      if (const std::optional<Id> id = limits_.give_up_one(now())) {
+        metrics_.replaced_connections.fetch_add(1, std::memory_order_relaxed);
+        drop(*id);
+        accept_more_ = true;
+      }
+    }
+    return;
+  }
+}
+
+void HttpServer::Loop::welcome(int socket, const ClientAddress& client,
+                               const TlsIdentity* identity) {
+  const Id id = next_id_++;
+  const bool trusted = options_.trusted_proxies.contains(client);
+  const ConnectionLimits::Entry entry = limits_.enter(id, client, trusted, now());
+  if (entry.to_replace) {
+    metrics_.replaced_connections.fetch_add(1, std::memory_order_relaxed);
+    drop(*entry.to_replace);
+  }
+  if (entry.guest == nullptr) {
+    metrics_.refused_connections.fetch_add(1, std::memory_order_relaxed);
+    turn_away(socket, identity != nullptr);
+    return;
+  }
+  const int yes = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  std::unique_ptr<Transport> transport =
+      identity == nullptr ? plain_transport(socket) : identity->transport(socket);
+  connections_.emplace(id, std::make_unique<HttpConnection>(
+                               std::move(transport), client, *entry.guest, context_,
+                               [wake_up = wake_up_, id] { wake_up->resume(id); }, now()));
+  metrics_.connections.fetch_add(1);
+  watch(socket, id, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+void HttpServer::Loop::turn_away(int socket, bool tls) const {
+  constexpr std::string_view kRefusal =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+      "Connection: close\r\n\r\n";
+  if (!tls) {
+    static_cast<void>(::send(socket, kRefusal.data(), kRefusal.size(), MSG_NOSIGNAL));
+    ::shutdown(socket, SHUT_WR);
+  }
+  ::close(socket);
+}
+
+void HttpServer::Loop::drop(Id id) {
+  limits_.leave(id);
+  if (connections_.erase(id) > 0) {
+    metrics_.connections.fetch_sub(1);
+  }
+}
+
+void HttpServer::Loop::drop_if_ended(Id id) {
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && found->second->ended()) {
+    drop(id);
+  }
+}
+
+void HttpServer::Loop::end_late_ones() {
+  std::vector<Id> ended;
+  for (const auto& [id, connection] : connections_) {
+    connection->end_if_late(now());
+    if (connection->ended()) {
+      ended.push_back(id);
+    }
+  }
+  for (const Id id : ended) {
+    drop(id);
+  }
+}
+
+bool HttpServer::Loop::close_listener_if_asked() {
+  if (stop_listening_ && listener_.get() >= 0) {
+    listener_.close();
+    accept_more_ = false;
+    listener_closed_.set_value();
+  }
+  return listener_.get() < 0;
+}
+
+// Once the server stops: ends the connections that nobody waits for. Returns true when none is
+// left, or too slow clients have had their time.
+bool HttpServer::Loop::say_farewell() {
+  if (!stopping_) {
+    return false;
+  }
+  if (farewell_ends_ == Time()) {
+    farewell_ends_ = now() + kFarewell;
+    for (const Id id : wake_up_->take()) {
+      finish(id);
+    }
+  }
+  std::vector<Id> all;
+  for (const auto& [id, connection] : connections_) {
+    connection->end_if_unused();
+    all.push_back(id);
+  }
+  for (const Id id : all) {
+    drop_if_ended(id);
+  }
+  return connections_.empty() || now() > farewell_ends_;
+}
+
+HttpServer::HttpServer(const HttpOptions& options, std::shared_ptr<const TlsIdentity> identity,
+                       Handler handler, RequestMetrics& metrics)
+    : loop_(std::make_unique<Loop>(options, std::move(identity), std::move(handler), metrics)) {}
 
 HttpServer::~HttpServer() = default;
 
-std::uint16_t HttpServer::port() const { return daemon_->port(); }
+std::uint16_t HttpServer::port() const { return loop_->port(); }
 
-void HttpServer::stop_listening() { daemon_->stop_listening(); }
+void HttpServer::stop_listening() { loop_->stop_listening(); }
+
+void HttpServer::use_identity(std::shared_ptr<const TlsIdentity> identity) {
+  loop_->use_identity(std::move(identity));
+}
 
 }  // namespace mcnb

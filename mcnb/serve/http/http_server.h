@@ -6,24 +6,29 @@
 #include <optional>
 #include <string>
 
+#include "mcnb/serve/http/client_address.h"
+#include "mcnb/serve/http/connection_limits.h"
 #include "mcnb/serve/http/http_message.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/tls.h"
 
 namespace mcnb {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;  // 0: any free port
-  std::size_t most_connections = 1024;
+  ConnectionLimits::Limits connections;
+  AddressList trusted_proxies;
   std::size_t largest_body = kLargestBody;
-  double idle_seconds = 60.0;    // until a request begins
-  double header_seconds = 10.0;  // from its first line to its last header
+  double idle_seconds = 60.0;    // between two requests, and for sending a response
+  double header_seconds = 10.0;  // from its first byte to its last header; with the TLS handshake
+                                 // from the beginning of the connection for its first request
   double body_seconds = 20.0;    // from its last header to the end of its body
-  std::string certificate;       // PEM files; set both or neither
-  std::string private_key;
 };
 
-// An HTTP server (libmicrohttpd): one thread serves all connections, and no client can block it.
+// An HTTP/1.1 server (epoll): one thread serves all connections, and no client can block it.
+// RequestParser says which requests it refuses as malformed, ConnectionLimits how many connections
+// it accepts.
 class HttpServer {
  public:
   struct Handler {
@@ -34,10 +39,12 @@ class HttpServer {
     std::function<HttpPlan(const HttpRequest& request)> plan;
   };
 
-  // Begins to listen. Borrows the metrics. Throws Error: kSystem if it cannot listen, kUsage for
-  // bad options.
-  HttpServer(const HttpOptions& options, Handler handler, RequestMetrics& metrics);
-  // Requires that every plan that was started has called `done`.
+  // Begins to listen, with TLS if there is an identity. Borrows the metrics. Throws Error (kSystem)
+  // if it cannot listen.
+  HttpServer(const HttpOptions& options, std::shared_ptr<const TlsIdentity> identity,
+             Handler handler, RequestMetrics& metrics);
+  // Sends the responses that are ready. Requires that every plan that was started has called
+  // `done`.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -45,10 +52,12 @@ class HttpServer {
   std::uint16_t port() const;
   // Accepts no new connections; those that are open are still served.
   void stop_listening();
+  // New connections use this identity. Requires that the server has one. Safe from any thread.
+  void use_identity(std::shared_ptr<const TlsIdentity> identity);
 
  private:
-  class Daemon;
-  std::unique_ptr<Daemon> daemon_;
+  class Loop;
+  std::unique_ptr<Loop> loop_;
 };
 
 }  // namespace mcnb

@@ -21,11 +21,11 @@ using JsonValue = simdjson::dom::element;
 using JsonObject = simdjson::dom::object;
 using JsonArray = simdjson::dom::array;
 
-// The object in a body. It is valid until the same thread parses the next body.
+// The object in a body, in which no object has two members of one name. It is valid until the same
+// thread parses the next body.
 JsonObject parse_object(std::string_view body);
 
-// The members of an object that may have only certain members. Of members that occur twice the
-// last one counts.
+// The members of an object that may have only certain members.
 class JsonFields {
  public:
   static constexpr std::size_t kMost = 8;

@@ -32,8 +32,34 @@ constexpr ServiceMetric kServiceMetrics[] = {
      [](const Requests&, const Metrics& m, const Engine&) { return m.queued.load(); }},
     {{"mcnb_queue_full_total", "counter", "Requests refused because the queue was full."},
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.queue_full); }},
+    {{"mcnb_waited_too_long_total", "counter",
+      "Requests refused because they had waited too long."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.waited_too_long); }},
+    {{"mcnb_large_decisions_total", "counter", "Decisions computed in parts."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.large_decisions); }},
+    {{"mcnb_memory_bytes", "gauge", "Memory of all models, their snapshots and waiting requests."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.memory_bytes); }},
+    {{"mcnb_memory_limit_bytes", "gauge", "The most that this memory may be."},
+     [](const Requests&, const Metrics&, const Engine& e) {
+       return static_cast<std::int64_t>(e.memory_limit());
+     }},
     {{"mcnb_connections", "gauge", "Open connections."},
      [](const Requests& r, const Metrics&, const Engine&) { return r.connections.load(); }},
+    {{"mcnb_refused_connections_total", "counter", "Connections refused because of the limits."},
+     [](const Requests& r, const Metrics&, const Engine&) {
+       return number(r.refused_connections);
+     }},
+    {{"mcnb_replaced_connections_total", "counter",
+      "Connections that waited for their client and were ended to make room for others."},
+     [](const Requests& r, const Metrics&, const Engine&) {
+       return number(r.replaced_connections);
+     }},
+    {{"mcnb_failed_handshakes_total", "counter", "TLS handshakes that failed."},
+     [](const Requests& r, const Metrics&, const Engine&) { return number(r.failed_handshakes); }},
+    {{"mcnb_malformed_requests_total", "counter", "Requests that were no sound HTTP."},
+     [](const Requests& r, const Metrics&, const Engine&) { return number(r.malformed_requests); }},
+    {{"mcnb_refused_keys_total", "counter", "Requests with a wrong key, or one without the right."},
+     [](const Requests& r, const Metrics&, const Engine&) { return number(r.refused_keys); }},
     {{"mcnb_commits_total", "counter", "Transactions written to disk."},
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.commits); }},
     {{"mcnb_commit_failures_total", "counter", "Transactions that failed."},

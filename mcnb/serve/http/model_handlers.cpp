@@ -6,25 +6,28 @@
 
 namespace mcnb {
 
-Reply Handlers::list_models(const Call&) const {
-  return on_engine([](const EngineThread& engine) { return write_models(engine.host.reports()); });
+Reply Handlers::list_models(const Call& call) const {
+  return on_engine(call, Use::kRead,
+                   [](const EngineThread& engine) { return write_models(engine.host.reports()); });
 }
 
 Reply Handlers::create_model(const Call& call) const {
-  return on_engine([wanted = read_model(call.body)](const EngineThread& engine) {
-    engine.host.create(wanted.name, wanted.options);
-    return write_model(engine.host.report(wanted.name));
-  });
+  ModelRequest wanted = read_model(call.body);
+  auto task = std::make_shared<CreateTask>();
+  task->model = std::move(wanted.name);
+  task->options = std::move(wanted.options);
+  return submit(call, task, [task] { return write_model(task->report); });
 }
 
 Reply Handlers::show_model(const Call& call) const {
-  return on_engine([model = call.model](const EngineThread& engine) {
+  return on_engine(call, Use::kRead, [model = call.model](const EngineThread& engine) {
     return write_model(engine.host.report(model));
   });
 }
 
 Reply Handlers::change_model(const Call& call) const {
   return on_engine(
+      call, Use::kChange,
       [model = call.model, settings = read_settings(call.body)](const EngineThread& engine) {
         engine.host.change(model, settings, engine.time);
         return write_model(engine.host.report(model));
@@ -32,7 +35,7 @@ Reply Handlers::change_model(const Call& call) const {
 }
 
 Reply Handlers::delete_model(const Call& call) const {
-  return on_engine([model = call.model](const EngineThread& engine) {
+  return on_engine(call, Use::kChange, [model = call.model](const EngineThread& engine) {
     const std::uint32_t id = engine.host.report(model).id;
     engine.host.remove(model);
     engine.task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
@@ -41,7 +44,7 @@ Reply Handlers::delete_model(const Call& call) const {
 }
 
 Reply Handlers::snapshot_model(const Call& call) const {
-  return on_engine([model = call.model](const EngineThread& engine) {
+  return on_engine(call, Use::kChange, [model = call.model](const EngineThread& engine) {
     engine.task.snapshots.push_back(engine.host.snapshot(model));
     const SnapshotJob& snapshot = engine.task.snapshots.back();
     JsonWriter out;
@@ -55,28 +58,32 @@ Reply Handlers::snapshot_model(const Call& call) const {
 }
 
 Reply Handlers::show_event(const Call& call) const {
-  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
-    const ModelHost::FoundDecision found = engine.host.look_up(model, id);
-    return write_event(found.decision, found.waiting);
-  });
+  return on_engine(call, Use::kRead,
+                   [model = call.model, id = call.id](const EngineThread& engine) {
+                     const ModelHost::FoundDecision found = engine.host.look_up(model, id);
+                     return write_event(found.decision, found.waiting);
+                   });
 }
 
 Reply Handlers::show_user(const Call& call) const {
-  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
-    const UserReport report = engine.host.user(model, id);
-    if (!report.known) {
-      refuse_request(ErrorCode::kUnknownUser, fmt::format("there is no user \"{}\"", id), "userId");
-    }
-    return write_user(id, report);
-  });
+  return on_engine(call, Use::kRead,
+                   [model = call.model, id = call.id](const EngineThread& engine) {
+                     const UserReport report = engine.host.user(model, id);
+                     if (!report.known) {
+                       refuse_request(ErrorCode::kUnknownUser,
+                                      fmt::format("there is no user \"{}\"", id), "userId");
+                     }
+                     return write_user(id, report);
+                   });
 }
 
 Reply Handlers::forget_user(const Call& call) const {
-  return on_engine([model = call.model, id = call.id](const EngineThread& engine) {
-    const Erasure erasure = engine.host.forget(model, id, engine.time);
-    engine.task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
-    return std::string();
-  });
+  return on_engine(
+      call, Use::kChange, [model = call.model, id = call.id](const EngineThread& engine) {
+        const Erasure erasure = engine.host.forget(model, id, engine.time);
+        engine.task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
+        return std::string();
+      });
 }
 
 }  // namespace mcnb

@@ -191,6 +191,9 @@ const char* const kOpenApiSchemas = R"json(
  "type": "object",
  "required": ["name"],
  "properties": {"name": {"type": "string", "maxLength": 64}}},
-"Backup": {"type": "object", "properties": {"backup": {"type": "string"}}})json";
+"Backup": {"type": "object", "properties": {"backup": {"type": "string"}}},
+"Reloaded": {
+ "type": "object",
+ "properties": {"keys": {"type": "integer"}, "tls": {"type": "boolean"}}})json";
 
 }  // namespace mcnb

@@ -26,7 +26,12 @@ class RequestMetrics {
   void observe(std::string_view label, int status, double seconds);
   const std::map<std::string, PerLabel, std::less<>>& by_label() const { return by_label_; }
 
-  std::atomic<std::int64_t> connections{0};  // open ones
+  std::atomic<std::int64_t> connections{0};            // open ones
+  std::atomic<std::uint64_t> refused_connections{0};   // beyond the limits
+  std::atomic<std::uint64_t> replaced_connections{0};  // ended to make room for others
+  std::atomic<std::uint64_t> failed_handshakes{0};     // of TLS
+  std::atomic<std::uint64_t> malformed_requests{0};
+  std::atomic<std::uint64_t> refused_keys{0};
 
  private:
   std::map<std::string, PerLabel, std::less<>> by_label_;  // its keys never change

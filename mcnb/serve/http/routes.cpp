@@ -58,6 +58,8 @@ constexpr Endpoint kEndpoints[] = {
      "Makes a model forget a user", kNoBody, kNoBody},
     {"POST", "/v1/backup", kAdmin, &H::back_up, "admin", 201,
      "Copies all data while the service runs", "NewBackup", "Backup"},
+    {"POST", "/v1/reload", kAdmin, &H::reload, "admin", 200,
+     "Reads the keys and the certificate again", kNoBody, "Reloaded"},
     {"POST", "/personalizer/v1.0/rank", kDecide, &H::personalizer_rank, "rank", 201,
      "Decides, as the retired Personalizer service did", "PersonalizerRankRequest", "Decision"},
     {"POST", "/personalizer/v1.0/events/{id}/reward", kDecide, &H::personalizer_reward, "reward",
@@ -77,7 +79,7 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// Decodes the %-escapes of one segment. MHD_http_unescape would keep malformed ones as they are.
+// Decodes the %-escapes of one segment. Refuses malformed ones.
 std::string unescape(std::string_view segment) {
   std::string text;
   for (std::size_t i = 0; i < segment.size(); ++i) {

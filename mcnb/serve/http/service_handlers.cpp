@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "mcnb/base/error.h"
 #include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/json_writer.h"
 #include "mcnb/serve/http/metrics_text.h"
@@ -21,20 +22,18 @@ std::string object_with(std::string_view name, std::string_view value) {
 }  // namespace
 
 Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-                   std::string personalizer_model)
+                   std::string personalizer_model, Reload reload)
     : engine_(engine),
       metrics_(metrics),
       requests_(requests),
-      personalizer_model_(std::move(personalizer_model)) {}
+      personalizer_model_(std::move(personalizer_model)),
+      reload_(std::move(reload)) {}
 
-Reply Handlers::submit(Task task, std::function<std::string()> body) const {
+Reply Handlers::submit(const Call& call, Task task, std::function<std::string()> body) const {
+  base_of(task).client = call.client;
   const auto start = [&engine = engine_, task](std::function<void()> done) {
     base_of(task).done = std::move(done);
-    if (engine.submit(task)) {
-      return true;
-    }
-    base_of(task).error = ServiceError{ErrorCode::kOverloaded, "too many requests wait"};
-    return false;
+    return engine.submit(task);
   };
   const auto finish = [task, body = std::move(body)] {
     if (const std::optional<ServiceError>& error = base_of(task).error) {
@@ -45,14 +44,17 @@ Reply Handlers::submit(Task task, std::function<std::string()> body) const {
   return {start, finish};
 }
 
-Reply Handlers::on_engine(std::function<std::string(const EngineThread& engine)> work) const {
+Reply Handlers::on_engine(const Call& call, Use use,
+                          std::function<std::string(const EngineThread& engine)> work) const {
   auto task = std::make_shared<ControlTask>();
+  task->model = call.model;
+  task->only_reads = use == Use::kRead;
   auto body = std::make_shared<std::string>();
   task->work = [own = task.get(), body, work = std::move(work)](ModelHost& host, Storage& storage,
                                                                 std::int64_t time) {
     *body = work({*own, host, storage, time});
   };
-  return submit(std::move(task), [body] { return std::move(*body); });
+  return submit(call, std::move(task), [body] { return std::move(*body); });
 }
 
 Reply Handlers::live(const Call&) const { return at_once(object_with("status", "alive")); }
@@ -73,20 +75,36 @@ Reply Handlers::metrics(const Call&) const {
 }
 
 Reply Handlers::back_up(const Call& call) const {
-  return on_engine([name = read_backup_name(call.body)](const EngineThread& engine) {
-    const auto refuse = [] {
-      refuse_request(ErrorCode::kBackupExists, "there is a backup of this name", "name");
-    };
-    if (engine.storage.has_backup(name)) {
-      refuse();
-    }
-    engine.task.follow_up = [name, refuse](Storage& storage) {
-      if (!storage.back_up(name)) {
-        refuse();  // of two requests at once, the second
-      }
-    };
-    return object_with("backup", "backups/" + name);
-  });
+  return on_engine(
+      call, Use::kRead, [name = read_backup_name(call.body)](const EngineThread& engine) {
+        const auto refuse = [] {
+          refuse_request(ErrorCode::kBackupExists, "there is a backup of this name", "name");
+        };
+        if (engine.storage.has_backup(name)) {
+          refuse();
+        }
+        engine.task.follow_up = [name, refuse](Storage& storage) {
+          if (!storage.back_up(name)) {
+            refuse();  // of two requests at once, the second
+          }
+        };
+        return object_with("backup", "backups/" + name);
+      });
+}
+
+Reply Handlers::reload(const Call& call) const {
+  read_nothing(call.body);
+  return {{}, [reload = reload_] {
+            try {
+              const Reloaded now = reload();
+              JsonWriter out;
+              out.begin_object().field("keys", now.keys).field("tls", now.tls).end_object();
+              return out.take();
+            } catch (const Error& error) {
+              refuse_request(ErrorCode::kBadConfiguration,
+                             std::string("everything stays as it was: ") + error.what());
+            }
+          }};
 }
 
 }  // namespace mcnb

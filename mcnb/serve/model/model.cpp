@@ -29,6 +29,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+PolicySetup setup_of(const ModelOptions& options, ThreadPool& threads) {
+  return {.inputs = static_cast<std::uint32_t>(options.dimension),
+          .users = ServedUsers(static_cast<std::size_t>(options.groups), 1).first_learners(),
+          .seed = options.seed,
+          .threads = &threads,
+          .fits_beside = options.fits_beside};
+}
+
 }  // namespace
 
 const char* name_of(RewardOutcome outcome) {
@@ -54,18 +62,32 @@ Model::Model(const ModelOptions& options, ThreadPool& threads)
       users_(static_cast<std::size_t>(options.groups),
              static_cast<std::size_t>(options.most_users)),
       waiting_(static_cast<std::size_t>(options.remembered)) {
-  check_model_options(options);
-  policy_ = make_policy(options.policy, {.inputs = static_cast<std::uint32_t>(options.dimension),
-                                         .users = users_.first_learners(),
-                                         .seed = options.seed,
-                                         .threads = &threads,
-                                         .fits_beside = options.fits_beside});
+  size_ = size_of(options, threads);
+  policy_ = make_policy(options.policy, setup_of(options, threads));
   learners_.resize(policy_->user_count());
+}
+
+PolicySize Model::size_of(const ModelOptions& options, ThreadPool& threads) {
+  check_model_options(options);
+  return size_of_policy(options.policy, setup_of(options, threads));
 }
 
 std::size_t Model::memory_bytes() const {
   return policy_->memory_bytes() + users_.memory_bytes() + waiting_.memory_bytes() +
          learners_.capacity() * sizeof learners_[0];
+}
+
+double Model::taught_learners() const {
+  return std::min(static_cast<double>(counts_.learned), static_cast<double>(learners_.size()));
+}
+
+double Model::bytes_of_decision(std::string_view user_id) const {
+  const std::optional<std::uint32_t> learner = users_.learner(user_key(user_id));
+  const bool taught = learner && learners_[*learner].lessons > 0;
+  constexpr double kUser = 100.0;  // of the tables of users
+  return WaitingEvents::kMostEventBytes + sizeof(float) * static_cast<double>(options_.dimension) +
+         (learner ? 0.0 : size_.idle_bytes + kUser) +
+         (taught ? size_.event_bytes : size_.user_bytes);
 }
 
 std::uint64_t Model::event_key(std::string_view event_id) const {
@@ -85,6 +107,11 @@ std::optional<std::uint64_t> Model::find_decision(std::string_view event_id) {
     return event->log_position;
   }
   return std::nullopt;
+}
+
+bool Model::was_rewarded(std::string_view event_id) const {
+  const EndedEvent* event = waiting_.find_ended(event_key(event_id));
+  return event != nullptr && event->reward_id != 0;
 }
 
 std::uint64_t Model::user_of(std::string_view event_id) {

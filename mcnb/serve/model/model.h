@@ -101,6 +101,8 @@ class Model {
   const WaitingEvent* find_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id));
   }
+  // True for an event that has ended because a reward was learned, which only active events do.
+  bool was_rewarded(std::string_view event_id) const;
   // The key of the user whose event it is; 0 for an unknown event.
   std::uint64_t user_of(std::string_view event_id);
   bool needs_arrival(std::string_view user_id) const;
@@ -110,6 +112,31 @@ class Model {
   // users who have arrived and features of the model's dimension. Throws Error (kInput) if the
   // policy's numbers are no longer finite.
   std::vector<Decision> decide(std::span<const RankRequest* const> requests, std::int64_t time);
+
+  // A decision whose arms are scored in parts, so that others can be decided in between. All parts
+  // see one state: between `begin_parts` and `finish_parts` only decisions may be applied, of users
+  // who have arrived. Gives the decision that `decide` would give.
+  struct PartedDecision {
+    Round round;  // borrows the features of the request
+    std::vector<Score> scores;
+  };
+  // The number of arms of a part, or a multiple of it, 0 if rounds cannot be cut.
+  std::size_t arms_apart() const { return policy_->arms_apart(); }
+  // Requires what `decide` requires, arms_apart() > 0, and a model that does not only log.
+  PartedDecision begin_parts(const RankRequest& request);
+  // Scores so many further arms, a multiple of arms_apart(). Returns true when all have scores.
+  bool score_part(PartedDecision& parted, std::size_t arms);
+  Decision finish_parts(const PartedDecision& parted, const RankRequest& request,
+                        std::int64_t time) const;
+
+  // What a model of these options would take, with the learners that it begins with. Throws Error
+  // (kUsage) for options that make no model.
+  static PolicySize size_of(const ModelOptions& options, ThreadPool& threads);
+  const PolicySize& size() const { return size_; }
+  // Bytes that a decision for this user may add, its lesson included.
+  double bytes_of_decision(std::string_view user_id) const;
+  // Learners that have learned, at most.
+  double taught_learners() const;
 
   // Says what `apply` would do with a reward.
   RewardOutcome judge(const Reward& reward);
@@ -178,6 +205,7 @@ class Model {
   ModelOptions options_;
   ServedUsers users_;
   WaitingEvents waiting_;
+  PolicySize size_;
   std::unique_ptr<Policy> policy_;
   ModelCounts counts_;
   std::vector<LearnerCounts> learners_;

@@ -44,6 +44,27 @@ std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests
   return decisions;
 }
 
+Model::PartedDecision Model::begin_parts(const RankRequest& request) {
+  learn_now();
+  check(arms_apart() > 0 && options_.mode != ModelMode::kLogging, "the round can be cut");
+  return {round_of(request), {}};
+}
+
+bool Model::score_part(PartedDecision& parted, std::size_t arms) {
+  check(lessons_.empty(), "nothing is learned between the parts of a decision");
+  const std::size_t begin = parted.scores.size();
+  const std::size_t end = std::min(begin + arms, parted.round.arms.size());
+  const std::vector<Score> scores = policy_->scores_of_part(parted.round, begin, end);
+  parted.scores.insert(parted.scores.end(), scores.begin(), scores.end());
+  return end == parted.round.arms.size();
+}
+
+Decision Model::finish_parts(const PartedDecision& parted, const RankRequest& request,
+                             std::int64_t time) const {
+  check(parted.scores.size() == parted.round.arms.size(), "every arm has a score");
+  return decide_one(request, parted.scores, time);
+}
+
 // `scores` holds the scores of the eligible actions; it is empty if the model only logs.
 Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
                            std::int64_t time) const {

@@ -1,24 +1,54 @@
 #include "mcnb/serve/model/model_state.h"
 
-#include <sstream>
+#include <istream>
+#include <ostream>
+#include <streambuf>
 
 namespace mcnb {
+namespace {
 
-std::string state_bytes(Model& model) {
-  std::ostringstream out;
-  StateWriter writer(out, "the state of a model", kModelState);
+// Appends what a stream writes to a string. Unlike a string stream it begins with room for about as
+// much as will come: growing step by step would hold three copies at times.
+class StringSink : public std::streambuf {
+ public:
+  explicit StringSink(std::size_t room) { bytes_.reserve(room); }
+  std::string take() { return std::move(bytes_); }
+
+ protected:
+  int_type overflow(int_type c) override {
+    bytes_.push_back(traits_type::to_char_type(c));
+    return c;
+  }
+  std::streamsize xsputn(const char* text, std::streamsize count) override {
+    bytes_.append(text, static_cast<std::size_t>(count));
+    return count;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+// `begin` writes what comes before the model.
+template <class Begin>
+std::string bytes_of(Model& model, const char* name, Begin begin) {
+  StringSink sink(model.memory_bytes());
+  std::ostream out(&sink);
+  StateWriter writer(out, name, kModelState);
+  begin(writer);
   model.save(writer);
   writer.finish();
-  return std::move(out).str();
+  return sink.take();
+}
+
+}  // namespace
+
+std::string state_bytes(Model& model) {
+  return bytes_of(model, "the state of a model", [](StateWriter&) {});
 }
 
 std::string snapshot_bytes(Model& model, std::uint64_t store_id) {
-  std::ostringstream out;
-  StateWriter writer(out, "the snapshot of a model", kModelState);
-  writer.write(store_id);
-  model.save(writer);
-  writer.finish();
-  return std::move(out).str();
+  return bytes_of(model, "the snapshot of a model",
+                  [&](StateWriter& writer) { writer.write(store_id); });
 }
 
 void load_snapshot(std::istream& in, const std::string& name, std::uint64_t store_id,

@@ -63,6 +63,8 @@ class WaitingEvents {
   // Drops all events of a user, waiting or ended.
   void forget(std::uint64_t user);
 
+  // What one event takes at most without its features and rewards, waiting or ended.
+  static constexpr double kMostEventBytes = sizeof(WaitingEvent) + 80.0;
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader, std::size_t dimension, std::size_t learners);

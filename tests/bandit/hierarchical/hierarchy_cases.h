@@ -62,7 +62,7 @@ inline std::vector<World> worlds() {
           {"a hidden layer beside the numbers", body_beside_numbers(), 0.2, 60}};
 }
 
-bool has_body(const World& world) { return world.features.body != nullptr; }
+inline bool has_body(const World& world) { return world.features.body != nullptr; }
 
 inline std::vector<float> user_numbers(std::size_t user) {
   Rng rng(7, Stream::kTest, user);

@@ -183,6 +183,37 @@ TEST(Hierarchy, ForgettingDropsAFitThatIsStillCatchingUp) {
   expect_that_forgetting_ends_a_fit(true);
 }
 
+// Everything that changes what learners hold, with predictions in between.
+TEST(Hierarchy, TheRunningCountOfMemoryIsThatOfAFullCount) {
+  ThreadPool threads(1);
+  for (World world : worlds()) {
+    SCOPED_TRACE(world.name);
+    world.rewards = 160;
+    Hierarchy hierarchy = make(world, threads, has_body(world) ? 0 : 3);
+    std::vector<Reward> rewards = draw_rewards(world);
+    std::vector<Hierarchy::Prediction> said;
+    for (std::size_t i = 0; i < rewards.size(); ++i) {
+      rewards[i].arm[0] += 0.01F * static_cast<float>(i % 40);
+      learn_all(hierarchy, rewards, i, i + 1);
+      const std::span<const float> arm(rewards[i / 2].arm);
+      hierarchy.predict(i % kUsers, user_numbers(i % kUsers), {&arm, 1}, said);
+      if (i % 40 == 20) {
+        hierarchy.begin_fit({.fading = 0.5})->run();
+      } else if (i % 40 == 26) {
+        hierarchy.finish_fit(hierarchy.fit_in_progress()->result());
+      } else if (i == 110 || i == 148) {
+        hierarchy.forget(2);
+      } else if (i == 25 || i == 68 || i == 120) {
+        load(hierarchy, saved(hierarchy));
+        if (hierarchy.fit_in_progress()) {
+          hierarchy.fit_in_progress()->run();
+        }
+      }
+      ASSERT_EQ(hierarchy.memory_bytes(), hierarchy.count_memory_bytes()) << "after reward " << i;
+    }
+  }
+}
+
 TEST(Hierarchy, AFitToASampleOfUsersStillInstallsAllRewards) {
   ThreadPool threads(1);
   for (const World& world : worlds()) {

@@ -41,19 +41,38 @@ TEST(ResultsCsv, TablesShowEveryPolicyAndTheOverviewTheBestOther) {
       markdown,
       "## Overview\n\n"
       "| plan | environment | settings | seeds | first policy | its regret | best other | its "
-      "regret | difference [95 %] | p | gain |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n"
+      "regret | difference [95 %] | p | Holm's p | gain |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
       "| fig-a | yelp | svd=all users=5 | 3 | mcnb | 10 ± 2 | club:alpha=1 | 15 ± 2 | +5.2 "
-      "[-] | - | +34.4 % |\n\n"
+      "[-] | - | - | +34.4 % |\n\n"
       "## fig-a: yelp, svd=all users=5\n\n100 rounds, 3 seeds.\n\n"
-      "| policy | regret | deviation | difference [95 %] | p |\n|---|---|---|---|---|\n"
-      "| mcnb | 10.0 | 1.5 | - | - |\n"
-      "| linucb | 20.0 | 2.0 | +10.0 [-1.0, +21.0] | 0.0600 |\n"
-      "| oracle | 0.0 | 0.0 | -10.0 [-12.0, -8.0] | < 0.0001 |\n"
-      "| club:alpha=1 | 15.2 | 2.0 | +5.2 [-] | - |\n\n"
+      "| policy | regret | deviation | difference [95 %] | p | Holm's p |\n"
+      "|---|---|---|---|---|---|\n"
+      "| mcnb | 10.0 | 1.5 | - | - | - |\n"
+      "| linucb | 20.0 | 2.0 | +10.0 [-1.0, +21.0] | 0.0600 | 0.0600 |\n"
+      "| oracle | 0.0 | 0.0 | -10.0 [-12.0, -8.0] | < 0.0001 | < 0.0001 |\n"
+      "| club:alpha=1 | 15.2 | 2.0 | +5.2 [-] | - | - |\n\n"
       "## fig-b: mnist\n\n50 rounds, 1 seed.\n\n"
-      "| policy | regret | deviation | difference [95 %] | p |\n|---|---|---|---|---|\n"
-      "| mcnb | 7.0 | - | - | - |\n\n");
+      "| policy | regret | deviation | difference [95 %] | p | Holm's p |\n"
+      "|---|---|---|---|---|---|\n"
+      "| mcnb | 7.0 | - | - | - | - |\n\n");
+}
+
+// Three policies are compared with the first of fig-a, so the least p-value counts three times.
+TEST(ResultsCsv, HolmsValuesCountTheRowsOfTheirTableWithoutTheOracle) {
+  const std::vector<ResultRow> rows =
+      rows_of(std::string(kHeader) + "fig-a,yelp,,mcnb,100,3,10,1.5,,,,,x\n" +
+              "fig-a,yelp,,linucb,100,3,20,2,10,1,21,0.02,x\n" +
+              "fig-b,yelp,,mcnb,100,3,10,1.5,,,,,x\n" +
+              "fig-b,yelp,,linucb,100,3,20,2,10,1,21,0.02,x\n" +
+              "fig-a,yelp,,club,100,3,20,2,10,1,21,0.03,x\n" +
+              "fig-a,yelp,,oracle,100,3,0,0,-10,-12,-8,0.00001,x\n" +
+              "fig-a,yelp,,locb,100,3,20,2,10,1,21,0.01,x\n");
+  std::vector<double> found;
+  for (const ResultRow& row : rows) {
+    found.push_back(row.difference ? row.difference->judged->holm_p : 0.0);
+  }
+  EXPECT_EQ(found, (std::vector<double>{0.0, 0.04, 0.0, 0.02, 0.04, 0.00001, 0.03}));
 }
 
 TEST(ResultsCsv, WhatIsWrittenIsReadAgain) {
@@ -66,7 +85,7 @@ TEST(ResultsCsv, WhatIsWrittenIsReadAgain) {
                         .mean = 1.0 / 3.0};
   ResultRow second = first;
   second.deviation = 0.1;
-  second.difference = Difference{2.5, PairedComparison{2.5, -1.0, 6.0, 1e-9}};
+  second.difference = Difference{2.5, PairedComparison{2.5, -1.0, 6.0, 1e-9, 1e-9}};
   second.seconds = 0.7;
   second.training_steps = 12.5;
   second.adaptation_steps = 0.0;

@@ -51,6 +51,24 @@ TEST(Statistics, IntervalsMatchThePrintedQuantiles) {
   }
 }
 
+// What R's p.adjust(p, method = "holm") gives for these values.
+TEST(Statistics, HolmsCorrectionMatchesPrintedValues) {
+  const std::vector<double> plain{0.01, 0.04, 0.03, 0.005, 0.6};
+  const std::vector<double> corrected{0.04, 0.09, 0.09, 0.025, 0.6};
+  std::vector<PairedComparison> comparisons;
+  for (const double p : plain) {
+    comparisons.push_back({.p_value = p, .holm_p = p});
+  }
+  std::vector<PairedComparison*> pointers;
+  for (PairedComparison& comparison : comparisons) {
+    pointers.push_back(&comparison);
+  }
+  correct_by_holm(pointers);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_NEAR(comparisons[i].holm_p, corrected[i], 1e-15) << plain[i];
+  }
+}
+
 // Student's own data (1908): extra hours of sleep by two drugs, ten patients. R's
 // t.test(extra ~ group, paired = TRUE) prints t = 4.0621, df = 9, p = 0.002833, interval
 // 0.7001142 to 2.4598858.

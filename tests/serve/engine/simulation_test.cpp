@@ -41,6 +41,9 @@ struct Plan {
 
 EngineOptions options_of(const Plan& plan) {
   EngineOptions options = stepped_options();
+  // Decisions among many actions are computed in parts, of which each call has one.
+  options.large_seconds = 30e-6;
+  options.least_part_seconds = 4e-6;
   if (plan.erasing) {
     options.log_bytes = 150'000;
   }
@@ -78,6 +81,7 @@ class Simulation {
   std::uint64_t learned_perhaps = 0;  // rewards with an outcome that the client does not know
   std::size_t restarts = 0;
   std::size_t refused = 0;
+  std::size_t large = 0;  // acknowledged decisions that were computed in parts
 
   SteppedEngine& engine() { return engine_; }
 
@@ -176,8 +180,12 @@ class Simulation {
   void submit_rank(std::uint64_t event) {
     RankRequest request = request_of(event, "user-" + std::to_string(event % 7));
     request.deferred = event % 11 == 0;
+    if (event % 13 == 5) {
+      add_actions(request, 60);
+    }
     const auto task = rank_task(request, model_of(event));
     submit(task, "rank " + std::to_string(event), [this, event, own = task.get()] {
+      large += own->large ? 1 : 0;
       const std::string bytes = encode_event(own->decision);
       transcript.back() += " " + own->decision.actions[own->decision.chosen].id;
       const auto known = decisions.emplace(event, bytes).first;
@@ -225,6 +233,7 @@ class Simulation {
       }
       refused += error && error->status() == 503 ? 1 : 0;
     };
+    base_of(task).client = "client-" + std::to_string(rng_.below(3));
     ASSERT_TRUE(engine_.core().submit(task));
     // Nothing waits forever: the queue stays short.
     for (int i = 0; rng_.chance(0.1) && i < 3; ++i) {
@@ -275,6 +284,7 @@ TEST(Simulation, WhatWasAcknowledgedSurvivesFailuresAndCrashes) {
     simulation.run();
     EXPECT_GT(simulation.refused, 20U);
     EXPECT_GT(simulation.decisions.size(), 500U);
+    EXPECT_GT(simulation.large, 10U);
     SteppedEngine& engine = simulation.engine();
     const ModelReport report = engine.report("m");
     const std::uint64_t learned = report.counts.learned - report.counts.defaults;

@@ -85,6 +85,35 @@ TEST(RequestJson, NamesWhatIsWrong) {
   EXPECT_EQ(rank_refusal(many + "]}"), "400 bad_field actions");
 }
 
+TEST(RequestJson, KeysThatOccurTwiceAreRefusedByName) {
+  const std::string one = R"("actions":[{"id":"a"}])";
+  EXPECT_EQ(rank_refusal(R"({"userId":"u","userId":"v",)" + one + "}"), "400 bad_field userId");
+  EXPECT_EQ(rank_refusal(R"({"userId":"u","actions":[{"id":"a"},{"id":"b","id":"c"}]})"),
+            "400 bad_field actions[1].id");
+  EXPECT_EQ(rank_refusal(R"({"userId":"u","contextFeatures":[{"a":{"b":1,"c":[{}],"b":1}}],)" +
+                         one + "}"),
+            "400 bad_field contextFeatures[0].a.b");
+  // The same key, written differently.
+  EXPECT_EQ(rank_refusal(R"({"userId":"u","user\u0049d":"v",)" + one + "}"),
+            "400 bad_field userId");
+  EXPECT_EQ(refusal_of([] { read_reward(R"({"value":1,"value":0})", Dialect::kOwn); }),
+            "400 bad_field value");
+  EXPECT_EQ(refusal_of([] { read_model(R"({"name":"a","options":{"alpha":1,"alpha":2}})"); }),
+            "400 bad_field options.alpha");
+  EXPECT_EQ(refusal_of([] { read_settings(R"({"epsilon":0.1,"epsilon":0.2})"); }),
+            "400 bad_field epsilon");
+  EXPECT_EQ(refusal_of([] { read_backup_name(R"({"name":"a","name":"a"})"); }),
+            "400 bad_field name");
+  // Objects with many members, of which two that are far apart have one name.
+  for (const int second : {20, 999}) {
+    std::string many = R"({"userId":"u","contextFeatures":{)";
+    for (int i = 0; i < 1000; ++i) {
+      many += (i > 0 ? ",\"f" : "\"f") + std::to_string(i == second ? 17 : i) + "\":1";
+    }
+    EXPECT_EQ(rank_refusal(many + "}," + one + "}"), "400 bad_field contextFeatures.f17");
+  }
+}
+
 TEST(RequestJson, RewardsAreNumbersFromZeroToOne) {
   EXPECT_EQ(read_reward(R"({"value":0.5,"rewardId":"r"})", Dialect::kOwn).value, 0.5F);
   for (const char* body : {R"({"value":1.5})", R"({"value":-0.1})", R"({"value":"1"})", "{}"}) {

@@ -1,0 +1,217 @@
+// Which tasks are computed next, and which wait.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "mcnb/serve/engine/engine_core.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kTasksAtOnce = 512;
+// Estimated seconds. A batch is short enough that whoever comes next need not wait long, and long
+// enough that decisions share their pass over the learners, and events their commit.
+constexpr double kBatchSeconds = 0.02;
+constexpr double kMostPartSeconds = 0.02;  // of a large decision
+constexpr double kTaskSeconds = 20e-6;     // of any task, beside its model's work
+
+std::size_t bytes_of(const RankRequest& request) {
+  std::size_t bytes = request.features.size() * sizeof(float);
+  for (const std::string& action : request.actions) {
+    bytes += sizeof action + action.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// How long the task will take, and what it holds while it waits.
+void EngineCore::estimate(TaskBase& task, const Task& own) const {
+  const std::lock_guard lock(reports_mutex_);
+  const auto found = prices_.find(task.model);
+  const Price price = found == prices_.end() ? Price{} : found->second;
+  task.submitted = clock_.uptime();
+  task.cost = kTaskSeconds;
+  task.bytes = 1000;
+  if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&own)) {
+    const std::size_t actions = (*rank)->request.actions.size();
+    task.cost += static_cast<double>(actions) * price.seconds_per_action;
+    task.bytes += bytes_of((*rank)->request);
+    task.large =
+        task.cost > options_.large_seconds && price.arms_apart > 0 && actions > price.arms_apart;
+  } else if (std::holds_alternative<std::shared_ptr<RewardTask>>(own)) {
+    task.cost += price.seconds_per_action;
+  }
+}
+
+bool EngineCore::submit(const Task& task) {
+  TaskBase& base = base_of(task);
+  estimate(base, task);
+  if (base.cost > options_.decision_seconds) {
+    base.error = ServiceError{
+        ErrorCode::kTooCostly,
+        fmt::format("the decision would take an estimated {:.1f} s, expected at most {:.1f} s "
+                    "(decision_seconds): send fewer actions",
+                    base.cost, options_.decision_seconds),
+        "actions"};
+    return false;
+  }
+  metrics_.queued.fetch_add(1);
+  std::optional<Task> displaced;
+  const bool taken = tasks_.try_push(Task(task), displaced);
+  const ServiceError too_many{ErrorCode::kOverloaded, "too many requests wait", ""};
+  if (displaced) {
+    metrics_.queued.fetch_sub(1);
+    metrics_.queue_full.fetch_add(1);
+    fail_tasks({*displaced}, too_many);
+    answer_tasks({*displaced});
+  }
+  if (!taken) {
+    metrics_.queued.fetch_sub(1);
+    metrics_.queue_full.fetch_add(1);
+    base.error = too_many;
+  }
+  return taken;
+}
+
+// Small tasks to be run now, those that were held back first.
+std::vector<Task> EngineCore::take_tasks(Wait wait) {
+  std::vector<Task> tasks;
+  if (!large_) {
+    tasks = std::exchange(held_, {});
+  }
+  const bool busy = large_ || !tasks.empty();
+  std::vector<Task> fresh = tasks_.take(kBatchSeconds, kTasksAtOnce, busy ? Wait(0) : wait);
+  metrics_.queued.fetch_sub(static_cast<std::int64_t>(fresh.size()));
+  std::ranges::move(fresh, std::back_inserter(tasks));
+  host_.set_other_memory(static_cast<double>(tasks_.bytes()));
+  refuse_late(tasks);
+  if (large_) {
+    const auto waiting = std::stable_partition(
+        tasks.begin(), tasks.end(), [this](const Task& task) { return !must_wait(task); });
+    std::move(waiting, tasks.end(), std::back_inserter(held_));
+    tasks.erase(waiting, tasks.end());
+  }
+  batch_cost_ = 0.0;
+  for (const Task& task : tasks) {
+    batch_cost_ += base_of(task).cost;
+  }
+  return tasks;
+}
+
+// Answers those that have waited too long: whoever sent them may have given up.
+void EngineCore::refuse_late(std::vector<Task>& tasks) {
+  const double latest = clock_.uptime() - options_.wait_seconds;
+  const auto late = std::stable_partition(tasks.begin(), tasks.end(), [&](const Task& task) {
+    return base_of(task).submitted >= latest;
+  });
+  const std::vector<Task> refused(std::make_move_iterator(late),
+                                  std::make_move_iterator(tasks.end()));
+  tasks.erase(late, tasks.end());
+  metrics_.waited_too_long.fetch_add(refused.size());
+  fail_tasks(refused, {ErrorCode::kOverloaded, "the request has waited too long", ""});
+  answer_tasks(refused);
+}
+
+// Whether a task would change the model of the large decision.
+bool EngineCore::must_wait(const Task& task) {
+  const std::string& model = base_of(task).model;
+  if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&task)) {
+    return !host_.can_decide(model, (*rank)->request.user_id);
+  }
+  if (const auto* control = std::get_if<std::shared_ptr<ControlTask>>(&task)) {
+    return !(*control)->only_reads && (model.empty() || host_.is_busy(model));
+  }
+  return host_.is_busy(model) && !std::holds_alternative<std::shared_ptr<CreateTask>>(task);
+}
+
+// False once the core is closed and nothing is left to compute.
+bool EngineCore::has_more() const { return !tasks_.finished() || large_ || !held_.empty(); }
+
+// Begins a large decision if none is under way, and computes a part of it.
+void EngineCore::run_large(ComputedBatch& computed, std::int64_t time) {
+  if (host_.broken()) {
+    return;
+  }
+  std::optional<ModelHost::Decided> decided;
+  if (!large_) {
+    std::optional<Task> next = tasks_.take_large();
+    if (!next) {
+      return;
+    }
+    metrics_.queued.fetch_sub(1);
+    std::vector<Task> one{*next};
+    refuse_late(one);
+    if (one.empty()) {
+      return;
+    }
+    large_ = std::get<std::shared_ptr<RankTask>>(*next);
+    metrics_.large_decisions.fetch_add(1);
+    decided = host_.begin_large(large_->model, large_->request, time);
+  }
+  if (!decided) {
+    const double seconds = std::clamp(batch_cost_, options_.least_part_seconds, kMostPartSeconds);
+    decided = host_.advance_large(seconds, time, [this] { return clock_.uptime(); });
+  }
+  if (decided) {
+    large_->error = std::move(decided->error);
+    if (decided->decision) {
+      large_->decision = std::move(*decided->decision);
+    }
+    computed.tasks.emplace_back(std::exchange(large_, nullptr));
+  }
+}
+
+void EngineCore::end_large(const ServiceError& error) {
+  host_.drop_large();
+  if (large_) {
+    const std::vector<Task> ended{std::exchange(large_, nullptr)};
+    fail_tasks(ended, error);
+    answer_tasks(ended);
+  }
+}
+
+// A plan for a model is made at once; the task ends when the model is.
+void EngineCore::run_one(CreateTask& task, std::int64_t) {
+  if (task.failed) {
+    throw RequestRefused(*task.failed);
+  }
+  task.report = host_.report(task.model);
+}
+
+// Sends those on their way that ask for a new model, and takes in models that were made.
+void EngineCore::take_in_models(std::vector<Task>& tasks) {
+  std::vector<Task> others;
+  std::vector<Task> refused;
+  for (Task& task : tasks) {
+    auto* const create = std::get_if<std::shared_ptr<CreateTask>>(&task);
+    if (create == nullptr) {
+      others.push_back(std::move(task));
+      continue;
+    }
+    try {
+      (*create)->options = host_.plan((*create)->model, (*create)->options);
+      if (builder_.start(*create)) {
+        building_.push_back(*create);
+        continue;
+      }
+      host_.adopt((*create)->model, nullptr);
+      (*create)->error = ServiceError{ErrorCode::kOverloaded, "too many models are being made"};
+    } catch (const RequestRefused& error) {
+      (*create)->error = error.error();
+    }
+    refused.push_back(std::move(task));
+  }
+  tasks = std::move(others);
+  for (std::shared_ptr<CreateTask>& made : builder_.take_finished()) {
+    std::erase(building_, made);
+    host_.adopt(made->model, std::move(made->made));
+    tasks.emplace_back(std::move(made));
+  }
+  answer_tasks(refused);
+}
+
+}  // namespace mcnb

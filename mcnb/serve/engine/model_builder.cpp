@@ -1,0 +1,56 @@
+#include "mcnb/serve/engine/model_builder.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "mcnb/base/error.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostWaiting = 64;
+
+}  // namespace
+
+ModelBuilder::ModelBuilder(ThreadPool& threads) : threads_(threads), waiting_(kMostWaiting) {}
+
+bool ModelBuilder::start(std::shared_ptr<CreateTask> task) {
+  return waiting_.try_push(std::move(task));
+}
+
+void ModelBuilder::finish(std::shared_ptr<CreateTask> task) {
+  const std::lock_guard lock(mutex_);
+  finished_.push_back(std::move(task));
+}
+
+std::vector<std::shared_ptr<CreateTask>> ModelBuilder::take_finished() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(finished_, {});
+}
+
+void ModelBuilder::close() {
+  waiting_.close();
+  while (waiting_.pop(Wait(0))) {
+  }
+}
+
+bool ModelBuilder::run(Wait wait) {
+  std::optional<std::shared_ptr<CreateTask>> task = waiting_.pop(wait);
+  if (!task) {
+    return !waiting_.finished();
+  }
+  CreateTask& own = **task;
+  try {
+    own.made = std::make_unique<Model>(own.options, threads_);
+  } catch (const Error& error) {
+    own.failed = ServiceError{ErrorCode::kBadOption, error.what()};
+  } catch (const std::exception& error) {
+    own.failed = ServiceError{ErrorCode::kMemoryFull,
+                              fmt::format("the model cannot be made: {}", error.what())};
+  }
+  finish(std::move(*task));
+  return true;
+}
+
+}  // namespace mcnb

@@ -1,0 +1,112 @@
+// Models that are made: what they would take is estimated first.
+
+#include <fmt/core.h>
+
+#include "mcnb/base/error.h"
+#include "mcnb/serve/engine/model_host.h"
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostModels = 1000;
+constexpr double kMostSecondsToMake = 10.0;
+constexpr double kMostSecondsOfAction = 1.0;  // to score it for the first user
+constexpr double kMadeBesides = 1.3;          // memory while a model is made, of what it takes then
+
+// Refuses what would take too long.
+void check_time(const PolicySize& size) {
+  const auto refuse = [](const char* what, double seconds, double most) {
+    refuse_request(ErrorCode::kBadOption,
+                   fmt::format("the model is too large: {} would take an estimated {:.1f} s, "
+                               "expected at most {:.0f} s; lower dimension, width or depth",
+                               what, seconds, most));
+  };
+  if (size.seconds_to_make() > kMostSecondsToMake) {
+    refuse("making it", size.seconds_to_make(), kMostSecondsToMake);
+  }
+  if (size.seconds_of_arm(1.0) > kMostSecondsOfAction) {
+    refuse("the score of one action", size.seconds_of_arm(1.0), kMostSecondsOfAction);
+  }
+}
+
+}  // namespace
+
+ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
+  if (!is_model_name(name)) {
+    refuse_request(ErrorCode::kBadName,
+                   fmt::format("expected 1 to {} letters, digits, '.', '_' or '-'", kLongestName),
+                   "name");
+  }
+  if (models_.contains(name) || reserved_.contains(name)) {
+    refuse_request(ErrorCode::kModelExists, fmt::format("there is a model \"{}\" already", name),
+                   "name");
+  }
+  if (models_.size() + reserved_.size() >= kMostModels) {
+    refuse_request(ErrorCode::kTooManyModels, fmt::format("there are {} models", kMostModels));
+  }
+  PolicySize size;
+  try {
+    bound_histories(options);
+    size = Model::size_of(options, threads_);
+  } catch (const Error& error) {
+    refuse_request(ErrorCode::kBadOption, error.what());
+  }
+  const double learners = static_cast<double>(std::max<std::uint64_t>(options.groups, 1));
+  const double bytes = kMadeBesides * size.bytes(learners, 1.0, 1.0);
+  const std::string taken =
+      fmt::format("the model would take an estimated {} of memory", memory_text(bytes));
+  if (bytes > memory_.limit()) {
+    refuse_request(ErrorCode::kBadOption,
+                   fmt::format("{}, more than the {} that all models may take (memory_gigabytes)",
+                               taken, memory_text(memory_.limit())));
+  }
+  check_time(size);
+  if (!memory_.has_room(bytes, MemoryAccount::Use::kModel)) {
+    throw RequestRefused(memory_.refusal(taken));
+  }
+  reserved_[name] = bytes;
+  memory_.reserve(bytes);
+  return options;
+}
+
+void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
+  const auto reserved = reserved_.extract(name);
+  if (!reserved.empty()) {
+    memory_.reserve(-reserved.mapped());
+  }
+  if (!model) {
+    return;
+  }
+  Hosted hosted;
+  hosted.name = name;
+  hosted.id = storage_.log().new_model_id();
+  hosted.model = std::move(model);
+  memory_.measure(hosted.id, static_cast<double>(hosted.model->memory_bytes()));
+  batch_.models.emplace_back(StoredModel{
+      .id = hosted.id, .name = name, .options = option_values(hosted.model->options())});
+  models_.emplace(name, std::move(hosted));
+}
+
+void ModelHost::create(const std::string& name, const ModelOptions& options) {
+  const ModelOptions planned = plan(name, options);
+  std::unique_ptr<Model> model;
+  try {
+    model = std::make_unique<Model>(planned, threads_);
+  } catch (const Error& error) {
+    adopt(name, nullptr);
+    refuse_request(ErrorCode::kBadOption, error.what());
+  } catch (const std::exception& error) {
+    adopt(name, nullptr);
+    throw RequestRefused(
+        memory_.refusal(fmt::format("the model cannot be made: {}", error.what())));
+  }
+  adopt(name, std::move(model));
+}
+
+void ModelHost::measure_memory() {
+  for (const auto& [name, hosted] : models_) {
+    memory_.measure(hosted.id, static_cast<double>(hosted.model->memory_bytes()));
+  }
+}
+
+}  // namespace mcnb

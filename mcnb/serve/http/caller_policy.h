@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mcnb/serve/http/http_message.h"
+
+namespace mcnb {
+
+// Which pages in a browser may send requests, and under which names the service may be called.
+//
+// Without keys everything that reaches the service may do everything, and a browser on the same
+// machine reaches it for any page. So only loopback names are accepted (a name of somebody else's
+// that leads to this machine is DNS rebinding), no Origin but the service's own, and bodies must be
+// declared as JSON, which a page of another origin cannot send unasked.
+//
+// With keys a page needs a key, which no browser adds by itself, so all names and origins are
+// accepted, unless the options name some.
+class CallerPolicy {
+ public:
+  // Lists such as "bandit.example, 10.0.0.7" and "https://shop.example". Throws Error (kUsage)
+  // naming the option `host_names` or `origins`.
+  CallerPolicy(std::string_view host_names, std::string_view origins);
+
+  // Throws RequestRefused: kForeignHost, kForeignOrigin.
+  void check(const HttpRequest& head, bool has_keys) const;
+  // Throws RequestRefused: kBadContentType.
+  static void check_body(const HttpRequest& head, bool has_keys);
+
+ private:
+  bool is_named(std::string_view host) const;
+
+  std::vector<std::string> hosts_;  // in lower case, without ports
+  std::vector<std::string> origins_;
+};
+
+}  // namespace mcnb

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "mcnb/base/error.h"
 
 namespace mcnb {
@@ -30,6 +33,31 @@ std::string untouched(const std::string& name) {
     uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02X}", c) : std::string(1, c);
   }
   return uri + "?immutable=1";
+}
+
+constexpr std::size_t kFileHeader = 100;  // bytes at the beginning of page 1
+
+// A part of a page.
+struct Gap {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+
+// What lies between the list of a leaf's cells and the cells, which SQLite does not use
+// (https://www.sqlite.org/fileformat2.html, "B-tree Pages"). Empty for every other kind of page.
+Gap gap_of(const std::vector<unsigned char>& page, std::size_t header) {
+  constexpr unsigned char kIndexLeaf = 10;
+  constexpr unsigned char kTableLeaf = 13;
+  constexpr std::size_t kLeafHeader = 8;
+  if (page[header] != kIndexLeaf && page[header] != kTableLeaf) {
+    return {};
+  }
+  const auto number_at = [&](std::size_t at) {
+    return std::size_t{page[header + at]} << 8U | page[header + at + 1];
+  };
+  const std::size_t begin = header + kLeafHeader + 2 * number_at(3);
+  const std::size_t cells = number_at(5);
+  return begin < cells && cells <= page.size() ? Gap{begin, cells - begin} : Gap{};
 }
 
 }  // namespace
@@ -97,6 +125,35 @@ bool Database::checkpoint(bool truncate) {
   }
   return code == SQLITE_OK;
 }
+
+void Database::clear_unused(std::int64_t first_page, std::int64_t pages) {
+  // The file as SQLite has it open: to open and close it again would drop SQLite's locks.
+  sqlite3_file* file = nullptr;
+  expect(::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file), SQLITE_OK);
+  const auto size = static_cast<std::size_t>(number("PRAGMA page_size"));
+  const std::int64_t end = std::min(first_page + pages, number("PRAGMA page_count") + 1);
+  std::vector<unsigned char> page(size);
+  const std::vector<unsigned char> zeros(size);
+  bool changed = false;
+  for (std::int64_t number = first_page; number < end; ++number) {
+    const std::int64_t offset = (number - 1) * static_cast<std::int64_t>(size);
+    expect(file->pMethods->xRead(file, page.data(), static_cast<int>(size), offset), SQLITE_OK);
+    const Gap gap = gap_of(page, number == 1 ? kFileHeader : 0);
+    const auto begin = page.begin() + static_cast<std::ptrdiff_t>(gap.begin);
+    if (std::any_of(begin, begin + static_cast<std::ptrdiff_t>(gap.size),
+                    [](unsigned char byte) { return byte != 0; })) {
+      expect(file->pMethods->xWrite(file, zeros.data(), static_cast<int>(gap.size),
+                                    offset + static_cast<std::int64_t>(gap.begin)),
+             SQLITE_OK);
+      changed = true;
+    }
+  }
+  if (changed) {
+    expect(file->pMethods->xSync(file, SQLITE_SYNC_NORMAL), SQLITE_OK);
+  }
+}
+
+void Database::drop_pages() { ::sqlite3_db_release_memory(handle_); }
 
 void Database::copy_to(const std::filesystem::path& path) {
   Statement statement(*this, "VACUUM INTO ?1");

@@ -38,6 +38,15 @@ class Database {
   // own checkpoints off.
   int wal_pages() const { return wal_pages_; }
 
+  // Overwrites with zeros what is left in unused parts of these pages (numbered from 1). SQLite's
+  // secure_delete overwrites rows that are deleted, but not the copy that stays in a page when a
+  // row moves to another one. Durable when it returns. Requires that the WAL is empty and nobody
+  // writes meanwhile. Other connections keep what they have read: see `drop_pages`. A crash in the
+  // middle leaves a sound database.
+  void clear_unused(std::int64_t first_page, std::int64_t pages);
+  // Drops the pages that this connection keeps in memory. Requires that no statement is running.
+  void drop_pages();
+
   // Writes a copy of the database as it is now, while others go on writing. Requires a path that is
   // free.
   void copy_to(const std::filesystem::path& path);

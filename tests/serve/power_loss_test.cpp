@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 
+#include "mcnb/base/files.h"
 #include "tests/long_tests.h"
 #include "tests/serve/power/power_cut.h"
 #include "tests/serve/power/promise_check.h"
@@ -23,12 +28,11 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 
 // The moment of a cut: anywhere, or just after something was acknowledged, before what comes next
 // has synced more.
-Moment draw_moment(const RecordedService& service, Rng& rng) {
-  const Promises& promises = service.promises();
+Moment draw_moment(const Recording& recording, const Promises& promises, Rng& rng) {
   const auto draw_from = [&](const auto& made) -> Moment {
     return made.empty() ? 0 : made[rng.below(made.size())].at;
   };
-  const std::size_t end = service.recording().size();
+  const std::size_t end = recording.size();
   Moment moment = 0;
   switch (rng.below(8)) {
     case 0:
@@ -56,16 +60,22 @@ struct Cuts {
   std::vector<std::string> examples;  // of broken promises
 };
 
-Cuts cut_power(const RecordedService& service, std::uint64_t seed, std::size_t count,
-               Ignored ignored = Ignored::kNothing) {
+Cuts cut_power(const Recording& recording, const Promises& promises, std::uint64_t seed,
+               std::size_t count, Ignored ignored = Ignored::kNothing) {
   Cuts cuts;
   for (std::size_t i = 0; i < count; ++i) {
     Rng rng(seed, Stream::kTest, i, 1);
-    const Moment moment = draw_moment(service, rng);
-    const TemporaryFolder folder;
-    restore_after_cut(service.recording(), moment, rng, folder.path(), ignored);
-    const std::vector<std::string> broken =
-        broken_promises(folder.path(), service.promises(), moment);
+    const Moment moment = draw_moment(recording, promises, rng);
+    auto folder = std::make_unique<TemporaryFolder>();
+    restore_after_cut(recording, moment, rng, folder->path(), ignored);
+    if (rng.chance(0.3)) {  // a second cut, while the service starts again
+      Moment begin = 0;
+      const Recording start = record_start(folder->path(), begin);
+      folder = std::make_unique<TemporaryFolder>();
+      restore_after_cut(start, begin + rng.below(start.size() - begin + 1), rng, folder->path(),
+                        ignored);
+    }
+    const std::vector<std::string> broken = broken_promises(folder->path(), promises, moment);
     ++cuts.made;
     cuts.bad += broken.empty() ? 0 : 1;
     for (const std::string& promise : broken) {
@@ -74,6 +84,71 @@ Cuts cut_power(const RecordedService& service, std::uint64_t seed, std::size_t c
     }
   }
   return cuts;
+}
+
+// The simulator's own tests: what programs may rely on, and what not.
+TEST(PowerCut, WholeFilesAreOldOrNewAndStayOnceTheyAreFinished) {
+  const TemporaryFolder folder;
+  FileRecorder recorder(folder.path());
+  const WithoutSyncs quickly;
+  const std::string contents[] = {std::string(3000, 'a'), std::string(5000, 'b')};
+  const fs::path file = fs::path("one") / "two" / "file";
+  Moment finished[2];
+  for (int i = 0; i < 2; ++i) {
+    write_file(folder.path() / file, contents[i]);
+    finished[i] = recorder.count();
+  }
+  recorder.end();
+  Rng rng(1, Stream::kTest);
+  for (Moment cut = 0; cut <= finished[1]; ++cut) {
+    for (int i = 0; i < 8; ++i) {
+      const TemporaryFolder after;
+      restore_after_cut(recorder.recording(), cut, rng, after.path());
+      const bool exists = fs::exists(after.path() / file);
+      const std::string found = file_contents(after.path() / file);
+      EXPECT_TRUE(!exists || found == contents[0] || found == contents[1]) << cut;
+      EXPECT_TRUE(exists || cut < finished[0]) << cut;
+      EXPECT_TRUE(cut < finished[1] || found == contents[1]) << cut;
+    }
+  }
+}
+
+TEST(PowerCut, WhatWasNotSyncedIsLostInPartsAndInAnyOrder) {
+  const TemporaryFolder folder;
+  FileRecorder recorder(folder.path());
+  const auto put = [&](const char* name, int syncs) {
+    const int file = ::open((folder / name).c_str(), O_WRONLY | O_CREAT, 0600);
+    ASSERT_EQ(::write(file, std::string(2048, 'x').data(), 2048), 2048);
+    ASSERT_TRUE(syncs == 0 || ::fsync(file) == 0);
+    ::close(file);
+  };
+  put("kept", 1);
+  sync_to_disk(folder.path());
+  put("without its folder", 1);
+  put("without a sync", 0);
+  fs::remove(folder / "kept");
+  recorder.end();
+  Rng rng(2, Stream::kTest);
+  std::map<std::string, int> seen;
+  for (int i = 0; i < 300; ++i) {
+    const TemporaryFolder after;
+    restore_after_cut(recorder.recording(), recorder.recording().size(), rng, after.path());
+    std::string state;
+    for (const auto& [name, bytes] : cases::all_files(after.path())) {
+      const auto lost = std::ranges::count(bytes, '\0');
+      ++seen[name + (bytes.size() < 2048 ? ": short" : lost == 0 ? ": whole" : ": with holes")];
+      state += name + ";";
+    }
+    ++seen[state];
+  }
+  for (const char* state : {"kept: whole", "without its folder: whole", "without a sync: whole",
+                            "without a sync: short", "without a sync: with holes", "", "kept;",
+                            "without a sync;without its folder;", "kept;without its folder;",
+                            "kept;without a sync;", "without a sync;"}) {
+    EXPECT_GT(seen[state], 0) << "'" << state << "'";
+  }
+  EXPECT_EQ(seen["kept: short"] + seen["kept: with holes"], 0);
+  EXPECT_EQ(seen["without its folder: short"] + seen["without its folder: with holes"], 0);
 }
 
 TEST(PowerLoss, NoPromiseIsBroken) {
@@ -87,8 +162,9 @@ TEST(PowerLoss, NoPromiseIsBroken) {
   for (std::uint64_t done = 0; done < wanted; done += kCutsOfARecording) {
     const TemporaryFolder folder;
     const RecordedService service(folder.path(), seed + done / kCutsOfARecording, 150);
-    const Cuts cuts = cut_power(service, seed + done / kCutsOfARecording,
-                                std::min<std::uint64_t>(wanted - done, kCutsOfARecording));
+    const Cuts cuts =
+        cut_power(service.recording(), service.promises(), seed + done / kCutsOfARecording,
+                  std::min<std::uint64_t>(wanted - done, kCutsOfARecording));
     for (const std::string& promise : cuts.examples) {
       ADD_FAILURE() << promise;
     }
@@ -101,6 +177,34 @@ TEST(PowerLoss, NoPromiseIsBroken) {
   EXPECT_GT(restarts, 0U);
   EXPECT_GT(forgotten, 3U);
   EXPECT_GT(backups, 1U);
+}
+
+TEST(PowerLoss, NoPromiseIsBrokenByThreads) {
+  const std::uint64_t seed = number_from("MCNB_POWER_SEED", 1);
+  for (std::uint64_t life = 0; life < (long_tests() ? 10U : 1U); ++life) {
+    const TemporaryFolder folder;
+    const ThreadedLife recorded = record_threads(folder.path(), 20);
+    EXPECT_GT(recorded.promises.forgotten.size(), 3U);
+    EXPECT_GT(recorded.promises.decisions.size(), 60U);
+    const std::size_t count = long_tests() ? 50 : 15;
+    const Cuts cuts = cut_power(recorded.recording, recorded.promises, seed + life, count);
+    for (const std::string& promise : cuts.examples) {
+      ADD_FAILURE() << promise;
+    }
+  }
+}
+
+// SQLite moves rows between pages when others are erased, and leaves copies of them behind. In
+// these lives, some of them were of users who were forgotten later.
+TEST(PowerLoss, NoCopyOfAForgottenUsersRowIsLeftInThePages) {
+  for (const std::uint64_t seed : {8, 11, 12, 22}) {
+    const TemporaryFolder folder;
+    const RecordedService service(folder.path(), seed, 150);
+    for (const std::string& promise :
+         broken_promises(folder.path(), service.promises(), service.recording().size())) {
+      ADD_FAILURE() << "seed " << seed << ": " << promise;
+    }
+  }
 }
 
 // The recording is complete: what it says is what the folder holds.
@@ -117,8 +221,10 @@ TEST(PowerLoss, TheRecordingHasEveryByte) {
 TEST(PowerLoss, MissingSyncsAreNoticed) {
   const TemporaryFolder folder;
   const RecordedService service(folder.path(), 1, 150);
-  EXPECT_GT(cut_power(service, 5, 20, Ignored::kSyncsOfFiles).bad, 3U);
-  EXPECT_GT(cut_power(service, 5, 20, Ignored::kSyncsOfFolders).bad, 3U);
+  EXPECT_GT(cut_power(service.recording(), service.promises(), 5, 20, Ignored::kSyncsOfFiles).bad,
+            3U);
+  EXPECT_GT(cut_power(service.recording(), service.promises(), 5, 20, Ignored::kSyncsOfFolders).bad,
+            3U);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 20;
 constexpr std::chrono::milliseconds kLongestPause{50};
 constexpr std::uintmax_t kPageBytes = 8192;
 constexpr std::uintmax_t kCheckpointBytes = 512 * kPageBytes;  // of WAL that `maintain` writes back
-constexpr int kMostWalPages = 8 * 1024;  // beyond them a commit writes the WAL back itself
+constexpr int kMostWalPages = 8 * 1024;      // beyond them a commit writes the WAL back itself
+constexpr std::int64_t kPagesAtOnce = 1024;  // that are cleared while commits wait
 constexpr auto kBetweenCheckpoints = 500ms;
 
 std::int64_t to_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
@@ -419,7 +420,7 @@ void SqliteLogStore::erase_user(const Erasure& erasure) {
                       "AND user = ?3");
   statement.bind(1, erasure.model).bind(2, to_signed(erasure.until));
   erase(rows_to_erase<Sized>(statement.bind(3, to_signed(erasure.user))));
-  if (!empty_wal()) {
+  if (!clear_unused()) {
     throw Error(ErrorKind::kSystem,
                 fmt::format("{}: its WAL cannot be emptied because somebody reads it: send the "
                             "request again",
@@ -436,10 +437,23 @@ void SqliteLogStore::erase_user(const Erasure& erasure) {
   transaction.commit();
 }
 
-// Writes the whole WAL into the database and empties it. False if somebody was in the way.
-bool SqliteLogStore::empty_wal() {
-  const WriteGate::Pass pass(gate_, false);  // it locks writers out
-  return keeper_->database.checkpoint(true);
+// Writes the whole WAL into the database, empties it, and clears what erased rows have left in
+// pages, on the disk and in memory. Commits wait for one slice at a time. False if somebody was in
+// the way.
+bool SqliteLogStore::clear_unused() {
+  Database& database = keeper_->database;
+  for (std::int64_t page = 1; page <= database.number("PRAGMA page_count"); page += kPagesAtOnce) {
+    const std::scoped_lock others(writer_->mutex, reader_->mutex);
+    const WriteGate::Pass pass(gate_, false);
+    if (!database.checkpoint(true)) {
+      return false;
+    }
+    database.clear_unused(page, kPagesAtOnce);
+    for (const auto& connection : {&writer_, &keeper_, &reader_}) {
+      (*connection)->database.drop_pages();
+    }
+  }
+  return true;
 }
 
 void SqliteLogStore::maintain() {

@@ -66,7 +66,7 @@ class SqliteLogStore : public LogStore {
   void put_model(const StoredModel& model);
   void set_incomplete(std::uint32_t model);
   void erase(std::span<const Sized> rows);
-  bool empty_wal();
+  bool clear_unused();
   LogRow row_of(Statement& statement) const;
 
   std::filesystem::path path_;

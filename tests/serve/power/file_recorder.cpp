@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "mcnb/base/check.h"
+#include "tests/temporary_folder.h"
 
 namespace mcnb::power {
 namespace {
@@ -26,11 +27,32 @@ std::pair<std::uint64_t, std::uint64_t> identity_of(const struct stat& found) {
 }  // namespace
 
 FileRecorder::FileRecorder(const std::filesystem::path& folder) {
-  check(std::filesystem::is_empty(folder), "a recording begins with an empty folder");
   struct stat found {};
   check(::stat(folder.c_str(), &found) == 0, "the recorded folder exists");
   numbers_[identity_of(found)] = 0;
+  take_in(folder, 0);
   check(active.exchange(this) == nullptr, "one recorder at a time");
+}
+
+void FileRecorder::take_in(const std::filesystem::path& folder, FileNumber number) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::filesystem::path& path = entry.path();
+    const bool is_folder = entry.is_directory();
+    made({.recorded = true, .folder = number, .name = path.filename().string()}, AT_FDCWD,
+         path.c_str(),
+         is_folder ? FileOperation::Kind::kMakeFolder : FileOperation::Kind::kMakeFile);
+    const FileNumber own = last_;
+    if (is_folder) {
+      take_in(path, own);
+    } else {
+      operations_.push_back(
+          {.kind = FileOperation::Kind::kWrite, .file = own, .bytes = file_contents(path)});
+      operations_.push_back(
+          {.kind = FileOperation::Kind::kSync, .file = own, .offset = operations_.size()});
+    }
+  }
+  operations_.push_back(
+      {.kind = FileOperation::Kind::kSync, .file = number, .offset = operations_.size()});
 }
 
 FileRecorder::~FileRecorder() { end(); }
@@ -138,10 +160,10 @@ void FileRecorder::resized(int file, std::uint64_t size) {
   }
 }
 
-void FileRecorder::synced(int file) {
+void FileRecorder::synced(int file, std::size_t asked) {
   const std::lock_guard lock(mutex_);
   if (const FileNumber* number = number_of(file)) {
-    operations_.push_back({.kind = FileOperation::Kind::kSync, .file = *number});
+    operations_.push_back({.kind = FileOperation::Kind::kSync, .file = *number, .offset = asked});
   }
 }
 
@@ -207,10 +229,11 @@ int resize_recorded(int file, off64_t size, Call call) {
 
 template <class Call>
 int sync_recorded(int file, Call call) {
-  const int result = without_syncs > 0 ? 0 : call();
   FileRecorder* const recorder = active;
+  const std::size_t asked = recorder == nullptr ? 0 : recorder->count();
+  const int result = without_syncs > 0 ? 0 : call();
   if (recorder != nullptr && result == 0) {
-    recorder->synced(file);
+    recorder->synced(file, asked);
   }
   return result;
 }

@@ -25,7 +25,7 @@ struct FileOperation {
     kResize,      // `file` gets the size `offset`
     kRename,      // `file` moves from `folder`/`name` to `new_folder`/`new_name`
     kRemove,      // `file` disappears from `folder`
-    kSync,        // what was done to `file` (of a folder: to its names) is on the disk
+    kSync,        // what was done to `file` (of a folder: to its names) before is on the disk
   };
   Kind kind{};
   FileNumber file = 0;
@@ -33,14 +33,15 @@ struct FileOperation {
   std::string name;
   FileNumber new_folder = 0;
   std::string new_name;
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  // kSync: the number of operations before the sync was asked for
   std::string bytes;
 };
 
 using Recording = std::vector<FileOperation>;
 
-// Records from its construction to `end` or its destruction. Requires that the folder exists and is
-// empty. One at a time. Safe from many threads.
+// Records from its construction to `end` or its destruction. Requires that the folder exists; what
+// it holds already is recorded as made and synced. One at a time. Safe from many threads: an
+// operation is recorded when it is done, but a sync counts for what was recorded before it began.
 class FileRecorder {
  public:
   explicit FileRecorder(const std::filesystem::path& folder);
@@ -69,11 +70,12 @@ class FileRecorder {
   void removed(const Entry& entry);
   void wrote(int file, std::uint64_t offset, std::string_view bytes);
   void resized(int file, std::uint64_t size);
-  void synced(int file);
+  void synced(int file, std::size_t asked);
 
  private:
   using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device and number of the system
 
+  void take_in(const std::filesystem::path& folder, FileNumber number);
   const FileNumber* number_of(int file) const;
   void drop(FileNumber file);
 

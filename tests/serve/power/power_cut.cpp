@@ -110,7 +110,8 @@ class Durable {
       } else if (own.kind == Kind::kSync) {
         const bool of_folder = folders.contains(own.file);
         if (ignored == Ignored::kNothing || of_folder != (ignored == Ignored::kSyncsOfFolders)) {
-          last_sync_[own.file] = i;
+          std::uint64_t& last = last_sync_[own.file];
+          last = std::max(last, own.offset);
         }
       }
     }
@@ -121,7 +122,7 @@ class Durable {
   }
 
  private:
-  std::map<FileNumber, std::size_t> last_sync_;
+  std::map<FileNumber, std::uint64_t> last_sync_;
 };
 
 // Writes those sectors of the bytes that the luck leaves.

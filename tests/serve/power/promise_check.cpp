@@ -265,4 +265,24 @@ std::vector<std::string> broken_promises(const fs::path& folder, const Promises&
   return PromiseCheck(folder / RecordedService::kData, promises, cut).run();
 }
 
+Recording record_start(const fs::path& folder, Moment& begin) {
+  const WithoutSyncs quickly;
+  FileRecorder recorder(folder);
+  begin = recorder.count();
+  try {
+    ManualClock clock;
+    Metrics metrics;
+    EngineCore core(open_data_folder(folder / RecordedService::kData, StorageAccess::kOwn),
+                    recorded_options(), clock, metrics);
+    for (int step = 0; step < 10; ++step) {
+      clock.advance(200);
+      core.step();
+    }
+  } catch (const Error&) {
+    // The check of the promises says why.
+  }
+  recorder.end();
+  return recorder.recording();
+}
+
 }  // namespace mcnb::power

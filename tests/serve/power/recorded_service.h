@@ -121,4 +121,12 @@ class RecordedService {
   std::uint64_t events_ = 100'000;
 };
 
+// A life of the service with its threads: clients that decide and reward at the same time, while
+// users are forgotten, snapshots written and backups made.
+struct ThreadedLife {
+  Recording recording;
+  Promises promises;
+};
+ThreadedLife record_threads(const std::filesystem::path& folder, std::uint64_t rounds);
+
 }  // namespace mcnb::power

@@ -191,6 +191,21 @@ TEST_P(HostileClients, TheReserveServesHealthAndAdministrationOnly) {
   EXPECT_EQ(rank, 503);
 }
 
+TEST_P(HostileClients, ClientsWhoDoNotReadTheirResponsesGiveWay) {
+  start({"--connections", "4", "--connections-per-address", "0", "--reserved-connections", "0"});
+  std::string many;
+  for (int i = 0; i < 500; ++i) {
+    many += "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  }
+  std::vector<std::unique_ptr<RawConnection>> deaf;
+  for (int i = 0; i < 4; ++i) {
+    deaf.push_back(connect("127.0.0.5"));
+    deaf.back()->send(many);  // fits the buffers of the sockets; the responses do not
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(status_of(kRank, "127.0.0.6"), 200);
+}
+
 TEST_P(HostileClients, SilentConnectionsEndSoon) {
   start({"--header-seconds", "0.3"});  // and not after the 60 seconds of `idle_seconds`
   const auto nothing = silence();

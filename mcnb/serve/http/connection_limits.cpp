@@ -23,8 +23,7 @@ std::optional<ConnectionLimits::Id> ConnectionLimits::first_to_go(const MayGo& m
   Rank best;
   for (const auto& [id, guest] : guests_) {
     if (guest.waiting_since && may_go(guest)) {
-      const Rank rank{guest.trusted, SIZE_MAX - groups_.at(guest.group).count,
-                      *guest.waiting_since};
+      const Rank rank{guest.trusted, SIZE_MAX - *guest.group_size, *guest.waiting_since};
       if (!found || rank < best) {
         found = id;
         best = rank;
@@ -42,7 +41,7 @@ std::optional<ConnectionLimits::Id> ConnectionLimits::replaceable(const ClientAd
   const auto known = groups_.find(group);
   const std::size_t own = known == groups_.end() ? 0 : known->second.count;
   return first_to_go([&](const Guest& guest) {
-    const bool has_more = !only_own && !guest.trusted && groups_.at(guest.group).count > own + 1;
+    const bool has_more = !only_own && !guest.trusted && *guest.group_size > own + 1;
     return (!only_own || guest.group == group) &&
            (has_more || seconds_between(*guest.waiting_since, now) >= kPatience);
   });
@@ -85,7 +84,8 @@ ConnectionLimits::Entry ConnectionLimits::enter(Id id, const ClientAddress& addr
   ++counts.count;
   counts.reserved += reserved ? 1 : 0;
   reserved_ += reserved ? 1 : 0;
-  entry.guest = &guests_.emplace(id, Guest{group, trusted, reserved, now}).first->second;
+  entry.guest =
+      &guests_.emplace(id, Guest{group, trusted, reserved, now, &counts.count}).first->second;
   return entry;
 }
 

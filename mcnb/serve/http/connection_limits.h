@@ -35,7 +35,8 @@ class ConnectionLimits {
     ClientAddress group;
     bool trusted = false;
     bool reserved = false;
-    std::optional<Time> waiting_since;  // for the client to send something; nullopt: it is served
+    std::optional<Time> waiting_since;  // for the client to send or to read; nullopt: it is served
+    const std::size_t* group_size = nullptr;  // connections of the group
   };
   struct Entry {
     Guest* guest = nullptr;        // nullptr: the connection is refused; valid until `leave`

@@ -233,6 +233,11 @@ TEST(Trust, KeysAreReadAgainAtSighupAndOnRequest) {
   EXPECT_EQ(wait_for(server, "a changed option waits for the next start", 1).front().at("option"),
             "queue");
   EXPECT_EQ(first.get("/v1/models").status, 200);
+  // Who removes its own key is still named.
+  put_file(config, key_lines("admin", "first"));
+  EXPECT_EQ(second.post("/v1/reload", "").status, 200);
+  EXPECT_EQ(lines_with(server.program().errors_so_far(), "a change").back().at("key"),
+            "admin of sec");
   EXPECT_EQ(server.stop().status, 0);
 }
 

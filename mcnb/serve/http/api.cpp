@@ -39,6 +39,15 @@ bool is_change(const Endpoint& endpoint) { return endpoint.right == Right::kAdmi
 // Endpoints that are served when all connections but the reserved ones are taken.
 bool is_essential(const Endpoint& endpoint) { return endpoint.right != Right::kDecide; }
 
+// The first bytes of a body, without a part of a character of UTF-8.
+std::string beginning(const std::string& body) {
+  std::size_t size = std::min(body.size(), kMostBytesWrittenDown);
+  while (size > 0 && size < body.size() && (body[size] & 0xc0) == 0x80) {
+    --size;
+  }
+  return body.substr(0, size);
+}
+
 std::string short_digest(const std::string& digest) { return digest.substr(0, kShortDigest); }
 
 }  // namespace
@@ -145,9 +154,11 @@ HttpPlan Api::plan(const HttpRequest& request) {
   if (!error) {
     const Match match = find_endpoint(request.method, request.path);
     if (is_change(*match.endpoint)) {
-      plan.finish = [this, request, match, finish = std::move(plan.finish)] {
+      // The request itself may change the keys.
+      const std::string name = keys()->keys.check(request.key, match.endpoint->right).name;
+      plan.finish = [this, request, name, match, finish = std::move(plan.finish)] {
         HttpResponse response = finish();
-        write_down(request, match, response.status);
+        write_down(request, name, match, response.status);
         return response;
       };
     }
@@ -156,16 +167,17 @@ HttpPlan Api::plan(const HttpRequest& request) {
 }
 
 // Users' names stay out: forgetting a user could not erase them.
-void Api::write_down(const HttpRequest& request, const Match& match, int status) const {
+void Api::write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
+                     int status) const {
   const Endpoint& endpoint = *match.endpoint;
   const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
-  audit_.write("a change", {{"key", keys()->keys.check(request.key, endpoint.right).name},
+  audit_.write("a change", {{"key", key_name},
                             {"client", request.client.text()},
                             {"method", endpoint.method},
                             {"path", endpoint.path},
                             {"model", match.call.model},
                             {"userSha256", short_digest(user)},
-                            {"body", request.body.substr(0, kMostBytesWrittenDown)},
+                            {"body", beginning(request.body)},
                             {"status", std::to_string(status)}});
 }
 

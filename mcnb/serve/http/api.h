@@ -42,7 +42,8 @@ class Api {
   void check_key(const HttpRequest& head, const Endpoint& endpoint, const Keys& keys);
   [[noreturn]] void refuse_key(const HttpRequest& head, const Endpoint& endpoint,
                                const KeyVerdict& verdict);
-  void write_down(const HttpRequest& request, const Match& match, int status) const;
+  void write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
+                  int status) const;
 
   Handlers handlers_;
   CallerPolicy callers_;

@@ -13,9 +13,9 @@ namespace mcnb {
 // Decides which connections may be open at once, so that nobody can keep others out:
 // - an address may have `most_per_address` connections, unless it is a trusted proxy;
 // - when all are taken, a new one replaces one that has been waiting for its client for a while,
-//   of the address that has the most;
+//   of the address that has the most; at once if that address has more than the new client's;
 // - if there is none, it gets one of the reserved ones, which serve only the health and the
-//   administration of the service.
+//   administration of the service, and which are taken back from those who have sent nothing yet.
 // For one thread.
 class ConnectionLimits {
  public:
@@ -35,7 +35,8 @@ class ConnectionLimits {
     ClientAddress group;
     bool trusted = false;
     bool reserved = false;
-    std::optional<Time> waiting_since;  // for the client to send something; nullopt: it is served
+    std::optional<Time> waiting_since;  // for the client to send or to read; nullopt: it is served
+    const std::size_t* group_size = nullptr;  // connections of the group
   };
   struct Entry {
     Guest* guest = nullptr;        // nullptr: the connection is refused; valid until `leave`
@@ -57,7 +58,10 @@ class ConnectionLimits {
     std::size_t count = 0;
     std::size_t reserved = 0;
   };
-  std::optional<Id> replaceable(const ClientAddress* group, Time now) const;
+  template <class MayGo>
+  std::optional<Id> first_to_go(const MayGo& may_go) const;
+  std::optional<Id> replaceable(const ClientAddress& group, bool only_own, Time now) const;
+  bool take_reserved(const ClientAddress& group, bool trusted, Entry& entry) const;
 
   Limits limits_;
   std::unordered_map<Id, Guest> guests_;

@@ -345,6 +345,9 @@ bool HttpConnection::step_response(Time now) {
     stage_ = Stage::kEnded;
   }
   sent_ += moved.bytes;
+  if (moved.state == Transport::State::kAgain) {
+    guest_.waiting_since = since_;  // for the client to read
+  }
   if (moved.state == Transport::State::kOpen && sent_ == response_.size()) {
     response_.clear();
     first_ = false;

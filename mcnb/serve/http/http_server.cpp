@@ -35,7 +35,7 @@ constexpr Id kWake = 1;
 constexpr Id kFirstConnection = 2;
 constexpr std::chrono::milliseconds kTick(100);  // between two looks at the time limits
 constexpr std::chrono::seconds kFarewell(2);     // for sending the last responses
-constexpr int kAcceptedAtOnce = 128;
+constexpr int kAcceptedAtOnce = 32;
 constexpr int kBacklog = 1024;
 
 Time now() { return std::chrono::steady_clock::now(); }

@@ -45,10 +45,10 @@ TEST(ConnectionLimits, SilentConnectionsGiveWayToNewOnes) {
     EXPECT_NE(door.enter("10.0.0.1").guest, nullptr);
     door.wait(0.01);
   }
-  EXPECT_EQ(door.enter("10.0.0.2").guest, nullptr) << "nobody has been silent for long";
+  EXPECT_EQ(door.enter("10.0.0.1").guest, nullptr) << "nobody has been silent for long";
   door.wait(1.0);
   for (Id oldest = 1; oldest <= 3; ++oldest) {
-    const ConnectionLimits::Entry entry = door.enter("10.0.0.2");
+    const ConnectionLimits::Entry entry = door.enter("10.0.0.1");
     EXPECT_NE(entry.guest, nullptr);
     EXPECT_EQ(entry.to_replace, std::optional(oldest));
   }
@@ -66,6 +66,22 @@ TEST(ConnectionLimits, TheAddressWithTheMostConnectionsGivesWayFirst) {
   const auto entry = door.enter("10.0.0.3");
   EXPECT_NE(entry.to_replace, std::optional<Id>(1));
   EXPECT_TRUE(entry.to_replace.has_value());
+}
+
+TEST(ConnectionLimits, WhoHasFewerReplacesThoseOfWhoHasMoreAtOnce) {
+  Door door({.most = 20, .most_per_address = 0, .reserved = 4});
+  for (int i = 0; i < 20; ++i) {
+    door.enter("10.0.0." + std::to_string(1 + i % 2));  // ten each
+  }
+  for (int i = 0; i < 6; ++i) {
+    const auto entry = door.enter("10.0.0.9");
+    ASSERT_NE(entry.guest, nullptr);
+    EXPECT_FALSE(entry.guest->reserved);
+    EXPECT_TRUE(entry.to_replace.has_value()) << i;
+  }
+  const auto entry = door.enter("10.0.0.9");
+  ASSERT_NE(entry.guest, nullptr);
+  EXPECT_TRUE(entry.guest->reserved) << "now all have as many";
 }
 
 TEST(ConnectionLimits, WhatIsServedIsNeverReplaced) {
@@ -100,6 +116,23 @@ TEST(ConnectionLimits, TheReserveIsThereWhenAllOthersAreServed) {
   const auto entry = door.enter("10.0.0.4");
   ASSERT_NE(entry.guest, nullptr);
   EXPECT_FALSE(entry.guest->reserved);
+}
+
+TEST(ConnectionLimits, ReservedConnectionsThatAreSilentAreTakenBackAtOnce) {
+  Door door({.most = 100, .most_per_address = 2, .reserved = 4});
+  door.enter("10.0.0.1");
+  door.enter("10.0.0.1");
+  for (Id i = 0; i < 10; ++i) {  // the share is used up
+    const auto entry = door.enter("10.0.0.1");
+    ASSERT_NE(entry.guest, nullptr);
+    EXPECT_TRUE(entry.guest->reserved);
+    EXPECT_EQ(entry.to_replace, i < 2 ? std::nullopt : std::optional(i + 1));
+    door.wait(0.001);
+  }
+  door.serve_last();
+  EXPECT_NE(door.enter("10.0.0.1").guest, nullptr);
+  door.serve_last();
+  EXPECT_EQ(door.enter("10.0.0.1").guest, nullptr) << "its half is being served";
 }
 
 TEST(ConnectionLimits, AnAddressHasItsShareAndTrustedProxiesHaveNone) {

@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kTasksAtOnce = 512;
 constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
 constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
-constexpr std::size_t kExpiriesAtOnce = 256;
 constexpr double kPublishSeconds = 0.5;
 constexpr double kRepairSeconds = 0.2;  // between two attempts
 constexpr double kLeaseSeconds = 0.2;   // between two looks at the lease
@@ -125,6 +124,10 @@ bool EngineCore::compute(Wait wait) {
     repair();
   }
   if (!ready_) {
+    while (std::optional<Task> large = tasks_.take_large()) {
+      metrics_.queued.fetch_sub(1);
+      tasks.push_back(std::move(*large));
+    }
     fail_tasks(tasks, {ErrorCode::kStorageFailed, "the storage cannot be written", ""});
     answer_tasks(tasks);
   } else if (!tasks.empty() || has_more()) {
@@ -234,7 +237,7 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
   decide(tasks, time);
   // Waiting times end before rewards, which may be too late. More can end than can begin, so that
   // what waits stays bounded.
-  more_expiries_ = host_.expire(time, std::max(kExpiriesAtOnce, 2 * tasks.size()));
+  more_expiries_ = host_.expire(time, 2 * tasks.size());
   for (const Task& task : tasks) {
     run_task(task, time);
   }
@@ -350,7 +353,8 @@ void EngineCore::publish() {
   reports_ = std::move(reports);
   prices_.clear();
   for (const ModelReport& report : reports_) {
-    prices_[report.name] = {report.seconds_per_action, report.arms_apart};
+    prices_[report.name] = {report.seconds_per_action, report.estimate_per_action,
+                            report.arms_apart};
   }
 }
 

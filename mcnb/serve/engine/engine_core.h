@@ -87,6 +87,7 @@ class EngineCore {
   // What submitted tasks are estimated by.
   struct Price {
     double seconds_per_action = 0.0;
+    double estimate_per_action = 0.0;
     std::size_t arms_apart = 0;
   };
 

@@ -15,8 +15,12 @@ constexpr std::size_t kTasksAtOnce = 512;
 // Estimated seconds. A batch is short enough that whoever comes next need not wait long, and long
 // enough that decisions share their pass over the learners, and events their commit.
 constexpr double kBatchSeconds = 0.02;
-constexpr double kMostPartSeconds = 0.02;  // of a large decision
-constexpr double kTaskSeconds = 20e-6;     // of any task, beside its model's work
+constexpr double kLoneBatchSeconds = 0.06;  // while one client alone has work
+constexpr double kMostPartSeconds = 0.01;   // of a large decision
+// A large decision that takes so many times `decision_seconds` is given up, because it holds up
+// what would change its model.
+constexpr double kLargePatience = 3.0;
+constexpr double kTaskSeconds = 20e-6;  // of any task, beside its model's work
 
 std::size_t bytes_of(const RankRequest& request) {
   std::size_t bytes = request.features.size() * sizeof(float);
@@ -39,6 +43,7 @@ void EngineCore::estimate(TaskBase& task, const Task& own) const {
   if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&own)) {
     const std::size_t actions = (*rank)->request.actions.size();
     task.cost += static_cast<double>(actions) * price.seconds_per_action;
+    task.estimate = static_cast<double>(actions) * price.estimate_per_action;
     task.bytes += bytes_of((*rank)->request);
     task.large =
         task.cost > options_.large_seconds && price.arms_apart > 0 && actions > price.arms_apart;
@@ -50,12 +55,12 @@ void EngineCore::estimate(TaskBase& task, const Task& own) const {
 bool EngineCore::submit(const Task& task) {
   TaskBase& base = base_of(task);
   estimate(base, task);
-  if (base.cost > options_.decision_seconds) {
+  if (base.estimate > options_.decision_seconds) {
     base.error = ServiceError{
         ErrorCode::kTooCostly,
         fmt::format("the decision would take an estimated {:.1f} s, expected at most {:.1f} s "
                     "(decision_seconds): send fewer actions",
-                    base.cost, options_.decision_seconds),
+                    base.estimate, options_.decision_seconds),
         "actions"};
     return false;
   }
@@ -84,7 +89,8 @@ std::vector<Task> EngineCore::take_tasks(Wait wait) {
     tasks = std::exchange(held_, {});
   }
   const bool busy = large_ || !tasks.empty();
-  std::vector<Task> fresh = tasks_.take(kBatchSeconds, kTasksAtOnce, busy ? Wait(0) : wait);
+  std::vector<Task> fresh = tasks_.take(kBatchSeconds, large_ ? kBatchSeconds : kLoneBatchSeconds,
+                                        kTasksAtOnce, busy ? Wait(0) : wait);
   metrics_.queued.fetch_sub(static_cast<std::int64_t>(fresh.size()));
   std::ranges::move(fresh, std::back_inserter(tasks));
   host_.set_other_memory(static_cast<double>(tasks_.bytes()));
@@ -149,8 +155,15 @@ void EngineCore::run_large(ComputedBatch& computed, std::int64_t time) {
       return;
     }
     large_ = std::get<std::shared_ptr<RankTask>>(*next);
+    large_->submitted = clock_.uptime();
     metrics_.large_decisions.fetch_add(1);
     decided = host_.begin_large(large_->model, large_->request, time);
+  }
+  if (!decided &&
+      clock_.uptime() - large_->submitted > kLargePatience * options_.decision_seconds) {
+    host_.drop_large();
+    decided = ModelHost::Decided{
+        std::nullopt, ServiceError{ErrorCode::kOverloaded, "the decision takes too long now"}};
   }
   if (!decided) {
     const double seconds = std::clamp(batch_cost_, options_.least_part_seconds, kMostPartSeconds);

@@ -130,12 +130,13 @@ void FairQueue::count_out(const TaskBase& task) {
   }
 }
 
-std::vector<Task> FairQueue::take(double seconds, std::size_t most, Wait wait) {
+std::vector<Task> FairQueue::take(double seconds, double alone, std::size_t most, Wait wait) {
   std::unique_lock lock(mutex_);
   added_.wait_for(lock, wait, [this] { return closed_ || !small_.empty() || !large_.empty(); });
+  const double enough = small_.clients() > 1 || !large_.empty() ? seconds : alone;
   std::vector<Task> tasks;
   double cost = 0.0;
-  while (!small_.empty() && tasks.size() < most && (tasks.empty() || cost < seconds)) {
+  while (!small_.empty() && tasks.size() < most && (tasks.empty() || cost < enough)) {
     tasks.push_back(*small_.pop());
     cost += base_of(tasks.back()).cost;
     count_out(base_of(tasks.back()));

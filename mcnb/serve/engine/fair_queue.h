@@ -25,6 +25,7 @@ class FairLines {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   std::size_t size_of(const std::string& client) const;
+  std::size_t clients() const { return lines_.size(); }
   void push(Task task);
   // The next task; nullopt if none waits.
   std::optional<Task> pop();
@@ -69,8 +70,9 @@ class FairQueue {
   bool try_push(Task&& task, std::optional<Task>& displaced);
 
   // Takes small tasks in their order until their cost reaches `seconds`: at least one if there is
-  // one, and at most `most`. Waits so long for the first; large tasks end the wait, too.
-  std::vector<Task> take(double seconds, std::size_t most, Wait wait);
+  // one, and at most `most`. If all that waits is one client's, until it reaches `alone`. Waits so
+  // long for the first; large tasks end the wait, too.
+  std::vector<Task> take(double seconds, double alone, std::size_t most, Wait wait);
   std::optional<Task> take_large();
 
   std::size_t size() const;

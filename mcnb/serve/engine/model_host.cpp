@@ -16,6 +16,8 @@ namespace mcnb {
 namespace {
 
 constexpr std::uint64_t kFewRows = 1000;  // replay too fast for their time to be measured
+constexpr double kExpirySeconds = 0.02;   // that a model may learn from waiting times at once
+constexpr double kMostExpiries = 256.0;
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -158,6 +160,10 @@ void ModelHost::replay(Hosted& hosted, Recovery& recovery) {
 Recovery ModelHost::recover(bool from_base) {
   Recovery recovery;
   drop_large();
+  for (const auto& [name, hosted] : models_) {
+    memory_.forget(hosted.id);
+    memory_.drop_snapshots(hosted.id);
+  }
   models_.clear();
   batch_ = {};
   broken_ = false;
@@ -237,6 +243,7 @@ ModelReport ModelHost::report_of(const Hosted& hosted) const {
           .snapshot_position = hosted.snapshots.empty() ? 0 : hosted.snapshots.front(),
           .last_refusal = model.last_refusal(),
           .seconds_per_action = seconds_per_action(hosted),
+          .estimate_per_action = model.size().seconds_of_arm(model.taught_learners()),
           .arms_apart = model.arms_apart()};
 }
 
@@ -461,10 +468,14 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
 bool ModelHost::expire(std::int64_t time, std::size_t limit) {
   bool more = false;
   for (auto& [name, hosted] : models_) {
-    const std::uint32_t count = is_busy(name) ? 0 : hosted.model->due(time, limit);
+    // As many as can be learned in little time.
+    const double affordable = kExpirySeconds / seconds_per_action(hosted);
+    const std::size_t most =
+        std::max(limit, static_cast<std::size_t>(std::clamp(affordable, 8.0, kMostExpiries)));
+    const std::uint32_t count = is_busy(name) ? 0 : hosted.model->due(time, most);
     if (count > 0) {
       log(hosted, Expiry{time, count}, time);
-      more = more || count == limit;
+      more = more || count == most;
     }
   }
   return more;

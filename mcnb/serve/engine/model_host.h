@@ -32,8 +32,10 @@ struct ModelReport {
   std::uint64_t last_position = 0;      // of its latest event
   std::uint64_t snapshot_position = 0;  // of its latest snapshot; 0: none
   std::string last_refusal;             // Model::last_refusal
-  // Estimated seconds for the score of one action, and Model::arms_apart.
+  // Seconds for the score of one action: as measured lately, and estimated from the options and the
+  // number of learners alone. Model::arms_apart.
   double seconds_per_action = 0.0;
+  double estimate_per_action = 0.0;
   std::size_t arms_apart = 0;
 };
 
@@ -140,7 +142,7 @@ class ModelHost {
   };
   FoundDecision look_up(const std::string& model, const std::string& event_id);
 
-  // Ends waiting times, of at most `limit` events of each model. Returns true if more are due.
+  // Ends waiting times, of `limit` events of each model or more if it is cheap. True: more are due.
   bool expire(std::int64_t time, std::size_t limit);
   // Learns what was put off.
   void learn();

@@ -25,7 +25,8 @@ struct TaskBase {
 
   // Set by the engine when the task is submitted.
   double submitted = 0.0;  // uptime, in seconds
-  double cost = 0.0;       // estimated seconds
+  double cost = 0.0;       // estimated seconds, by what was measured lately
+  double estimate = 0.0;   // of a decision: by its model's options and learners alone
   std::size_t bytes = 0;   // that it holds while it waits
   bool large = false;      // a decision that is computed in parts
 };

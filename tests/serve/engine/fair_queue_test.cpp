@@ -67,12 +67,22 @@ TEST(FairQueue, TakesTasksUntilTheirCostIsReachedButAtLeastOne) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(push(queue, task_of("a", 0.01)));
   }
-  EXPECT_EQ(queue.take(0.035, 100, Wait(0)).size(), 4U);
-  EXPECT_EQ(queue.take(0.001, 100, Wait(0)).size(), 1U);
-  EXPECT_EQ(queue.take(1.0, 3, Wait(0)).size(), 3U);
-  EXPECT_EQ(queue.take(1.0, 100, Wait(0)).size(), 2U);
-  EXPECT_TRUE(queue.take(1.0, 100, Wait(0)).empty());
+  EXPECT_EQ(queue.take(0.035, 0.035, 100, Wait(0)).size(), 4U);
+  EXPECT_EQ(queue.take(0.001, 0.001, 100, Wait(0)).size(), 1U);
+  EXPECT_EQ(queue.take(1.0, 1.0, 3, Wait(0)).size(), 3U);
+  EXPECT_EQ(queue.take(1.0, 1.0, 100, Wait(0)).size(), 2U);
+  EXPECT_TRUE(queue.take(1.0, 1.0, 100, Wait(0)).empty());
   EXPECT_EQ(queue.bytes(), 0U);
+}
+
+TEST(FairQueue, AClientAloneGetsMoreAtOnce) {
+  FairQueue queue({});
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(push(queue, task_of("a", 0.01)));
+  }
+  EXPECT_EQ(queue.take(0.02, 0.055, 100, Wait(0)).size(), 6U);
+  ASSERT_TRUE(push(queue, task_of("b", 0.01)));
+  EXPECT_EQ(queue.take(0.02, 0.055, 100, Wait(0)).size(), 2U);
 }
 
 TEST(FairQueue, LargeTasksHoldUpNobody) {
@@ -80,7 +90,7 @@ TEST(FairQueue, LargeTasksHoldUpNobody) {
   ASSERT_TRUE(push(queue, task_of("a", 2.0, true)));
   ASSERT_TRUE(push(queue, task_of("a", 0.001)));
   ASSERT_TRUE(push(queue, task_of("b", 0.001)));
-  EXPECT_EQ(queue.take(1.0, 100, Wait(0)).size(), 2U);
+  EXPECT_EQ(queue.take(1.0, 1.0, 100, Wait(0)).size(), 2U);
   const std::optional<Task> large = queue.take_large();
   ASSERT_TRUE(large.has_value());
   EXPECT_TRUE(base_of(*large).large);
@@ -121,7 +131,7 @@ TEST(FairQueue, AfterItIsClosedEverythingInItCanBeTaken) {
   queue.close();
   EXPECT_FALSE(push(queue, task_of("a", 0.001)));
   EXPECT_FALSE(queue.finished());
-  EXPECT_EQ(queue.take(1.0, 10, Wait(0)).size(), 1U);
+  EXPECT_EQ(queue.take(1.0, 1.0, 10, Wait(0)).size(), 1U);
   EXPECT_FALSE(queue.finished());
   EXPECT_TRUE(queue.take_large().has_value());
   EXPECT_TRUE(queue.finished());

@@ -155,6 +155,34 @@ TEST(LargeDecisions, AFailedCommitEndsTheOneUnderWay) {
   EXPECT_FALSE(engine.run(rank_task(many_actions(100, "ann")))->error.has_value());
 }
 
+TEST(LargeDecisions, WhileTheStorageFailsTheyAreRefused) {
+  Parted engine;
+  engine.disk().fail_always(StorageCall::kCommit);
+  engine.disk().fail_always(StorageCall::kProbe);
+  EXPECT_TRUE(engine.run(rank_task(request_of(200, "bob")))->error.has_value());
+  const auto large = engine.run(rank_task(many_actions(100, "ann")));
+  ASSERT_TRUE(large->error.has_value());
+  EXPECT_EQ(large->error->code, ErrorCode::kStorageFailed);
+  const auto waiting = engine.submit(rank_task(many_actions(101, "ann")));
+  engine.stop();
+  EXPECT_EQ(*waiting, 1);
+}
+
+TEST(LargeDecisions, OneThatTakesFarTooLongIsGivenUp) {
+  Parted engine;
+  const auto large = rank_task(many_actions(100, "ann", 900));
+  const auto answers = engine.submit(large);
+  engine.compute_and_write();
+  engine.compute_and_write();
+  EXPECT_EQ(*answers, 0);
+  engine.clock.advance(31'000);
+  engine.compute_and_write();
+  EXPECT_EQ(*answers, 1);
+  ASSERT_TRUE(large->error.has_value());
+  EXPECT_EQ(large->error->status(), 503);
+  EXPECT_FALSE(engine.run(reward_task("event-1", 1.0F))->error.has_value());
+}
+
 TEST(LargeDecisions, ClosingAnswersThemAndWhatWaitsForThem) {
   Parted engine;
   const auto first = engine.submit(rank_task(many_actions(100, "ann")));
@@ -190,7 +218,7 @@ TEST(Waiting, ATaskThatWaitedTooLongIsRefusedAndNotComputed) {
 
 TEST(Waiting, ADecisionThatWouldTakeTooLongIsRefusedAtOnce) {
   EngineOptions options = parted_options();
-  options.decision_seconds = 25e-6;
+  options.decision_seconds = 10e-6;
   Parted engine(options);
   const auto task = rank_task(many_actions(1, "ann"));
   EXPECT_FALSE(engine.core().submit(task));

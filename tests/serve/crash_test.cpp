@@ -296,7 +296,7 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
     return life < kBusyKills || (life < 4 * kBusyKills && told.forgotten.told == 0);
   };
   for (int life = 0; goes_on(life); ++life) {
-    live_and_die(data, arguments, 120'000, rng,
+    live_and_die(data, arguments, 250'000, rng,
                  [&](std::uint16_t port, int client) { keep_busy(port, life, client, told); });
     if (life % kVerifyEvery == kVerifyEvery - 1 || life == kBusyKills - 1) {
       expect_verified(data);

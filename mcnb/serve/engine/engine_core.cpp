@@ -39,7 +39,7 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       metrics_(metrics),
       storage_(std::move(storage)),
       threads_(options.threads),
-      host_(*storage_, threads_),
+      host_(*storage_, threads_, options.idempotency_hours),
       tasks_(options.queue_limit),
       housekeeping_(*storage_, options, clock, metrics),
       writer_(storage_->log(), housekeeping_, metrics) {
@@ -97,8 +97,9 @@ bool EngineCore::submit(Task task) {
 bool EngineCore::step() {
   const bool computing = compute(Wait(0));
   const bool writing = write(Wait(0));
+  const bool acknowledging = acknowledge(Wait(0));
   fit(Wait(0));
-  return housekeep(Wait(0)) || writing || computing;
+  return housekeep(Wait(0)) || acknowledging || writing || computing;
 }
 
 bool EngineCore::compute(Wait wait) {

@@ -24,9 +24,10 @@
 
 namespace mcnb {
 
-// The engine without threads: three stages that are joined by bounded queues, and a fourth beside
+// The engine without threads: four stages that are joined by bounded queues, and a fifth beside
 // them. `compute` takes the tasks that wait and runs them on the models, `write` commits what they
-// did and answers them, `housekeep` writes snapshots and erases, `fit` runs the fits of policies.
+// did, `acknowledge` notes that and answers them, `housekeep` writes snapshots, erases and
+// verifies, `fit` runs the fits of policies.
 // `Engine` calls each stage on a thread of its own, so that the next batch is computed while one is
 // committed; a simulation calls all of them on one thread (`step`). The order in which the stages
 // are called may change how tasks are grouped, but no promise: an answer goes out only after the
@@ -59,6 +60,7 @@ class EngineCore {
   // different stages may. The last call of `compute` gives snapshots of all models to the writer.
   bool compute(Wait wait);
   bool write(Wait wait) { return writer_.write(wait); }
+  bool acknowledge(Wait wait) { return writer_.acknowledge(wait); }
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
   bool fit(Wait wait) { return fits_.run(wait); }
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
@@ -70,6 +72,8 @@ class EngineCore {
   std::vector<ModelReport> reports() const;
   // The options of a model, or nullopt for an unknown one.
   std::optional<ModelOptions> options_of(const std::string& model) const;
+  // What is damaged in the log, as far as it was verified.
+  std::vector<Damage> damage() const { return housekeeping_.damage(); }
   std::uint64_t log_bytes() const { return housekeeping_.log_bytes(); }
 
  private:

@@ -57,8 +57,9 @@ struct Recovery {
 // committed before anybody is answered. Reads the storage, but never changes it. For one thread.
 class ModelHost {
  public:
-  // Borrows the storage and the threads.
-  ModelHost(Storage& storage, ThreadPool& threads);
+  // Borrows the storage and the threads. `idempotency_hours`: for which the ids of events and
+  // rewards are kept beyond the memory of the models; 0: not at all.
+  ModelHost(Storage& storage, ThreadPool& threads, double idempotency_hours = 24.0);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
   // if neither snapshots nor the log give a model.
@@ -85,13 +86,15 @@ class ModelHost {
   SnapshotJob snapshot(const std::string& model);
 
   // A decision for each request, or the reason why there is none. A request for an event that was
-  // decided before gets the decision from the log, if it asks for the same.
+  // decided before gets the decision from the log, if it asks for the same and the row is there.
+  // It is never decided again while its id is known.
   struct Decided {
     std::optional<Decision> decision;
     std::optional<ServiceError> error;
   };
   std::vector<Decided> decide(const std::string& model,
                               const std::vector<const RankRequest*>& requests, std::int64_t time);
+  // Refuses (410) a reward for an event that ended so long ago that only its id is known.
   RewardOutcome reward(const std::string& model, const Reward& reward);
   // Returns false if the event has ended, so that there is nothing to activate.
   bool activate(const std::string& model, const Activation& activation);
@@ -150,6 +153,8 @@ class ModelHost {
     bool forgets = false;               // a user was forgotten since its last snapshot
     bool forgetting_under_way = false;  // the snapshot without that user is being written
     std::uint64_t rows_since_snapshot = 0;
+    // Ids of which the rows may not be committed yet: key and position.
+    std::map<std::uint64_t, std::uint64_t> fresh_ids;
     double seconds_since_snapshot = 0.0;  // that replaying these rows would take
   };
 
@@ -160,17 +165,26 @@ class ModelHost {
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   void replay(Hosted& hosted, Recovery& recovery);
-  std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0);
+  std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
+                    std::uint64_t id = 0);
+  void drop_committed_ids(Hosted& hosted);
+  std::optional<std::uint64_t> find_id(Hosted& hosted, std::uint64_t key, std::int64_t time);
+  RewardOutcome judge_by_id(Hosted& hosted, const Reward& reward, std::uint64_t event,
+                            std::uint64_t id);
+  std::optional<std::uint64_t> find_event(Hosted& hosted, const std::string& event_id,
+                                          std::int64_t time);
   SnapshotJob make_snapshot(Hosted& hosted);
   ModelReport report_of(const Hosted& hosted) const;
-  Decided repeat(Hosted& hosted, const RankRequest& request);
+  Decided repeat(Hosted& hosted, const RankRequest& request, std::uint64_t position);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
-  std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request);
+  std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request,
+                                        std::int64_t time);
   std::vector<Decided> decide_fresh(Hosted& hosted, const std::vector<const RankRequest*>& requests,
                                     std::int64_t time);
 
   Storage& storage_;
   ThreadPool& threads_;
+  std::int64_t id_milliseconds_;  // for which ids are known
   std::map<std::string, Hosted> models_;
   std::uint64_t store_id_ = 0;
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning

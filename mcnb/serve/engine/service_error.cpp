@@ -26,6 +26,8 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kModelChanged, "model_changed", 409},
     ErrorCodeRow{ErrorCode::kTooManyModels, "too_many_models", 409},
     ErrorCodeRow{ErrorCode::kBackupExists, "backup_exists", 409},
+    ErrorCodeRow{ErrorCode::kEventGone, "event_gone", 410},
+    ErrorCodeRow{ErrorCode::kEventDamaged, "event_damaged", 410},
     ErrorCodeRow{ErrorCode::kTooLarge, "too_large", 413},
     ErrorCodeRow{ErrorCode::kModelDiverged, "model_diverged", 500},
     ErrorCodeRow{ErrorCode::kInternal, "internal", 500},

@@ -30,6 +30,8 @@ enum class ErrorCode : std::uint8_t {
   kModelChanged,
   kTooManyModels,
   kBackupExists,
+  kEventGone,
+  kEventDamaged,
   kTooLarge,
   kModelDiverged,
   kInternal,

@@ -19,12 +19,15 @@ SqliteLogStore::Access log_access(StorageAccess access) {
 
 class DataFolder : public Storage {
  public:
-  DataFolder(const fs::path& folder, StorageAccess access)
+  DataFolder(const fs::path& folder, StorageAccess access, const StoreOptions& options)
       : folder_(folder), lock_(folder, access), snapshots_(folder) {
     if (access == StorageAccess::kOwn) {
       refuse_lost_database();
     }
-    log_ = std::make_unique<SqliteLogStore>(folder, log_access(access), &lock_);
+    log_ = std::make_unique<SqliteLogStore>(folder, log_access(access), &lock_, options);
+    for (const SqliteLogStore::Loss& loss : log_->losses()) {
+      begin_after(loss);
+    }
   }
 
   LogStore& log() override { return *log_; }
@@ -70,6 +73,19 @@ class DataFolder : public Storage {
     }
   }
 
+  // Rows that were lost may lie between two snapshots. The latest one has their effect: the model
+  // begins with it.
+  void begin_after(const SqliteLogStore::Loss& loss) {
+    const std::vector<std::uint64_t> positions = snapshots_.positions(loss.model);
+    if (positions.empty() || positions.front() <= loss.found) {
+      return;
+    }
+    for (std::size_t i = 1; i < positions.size(); ++i) {
+      snapshots_.set_aside(loss.model, positions[i]);
+    }
+    log_->mark_incomplete(loss.model);
+  }
+
   fs::path folder_;
   FolderLock lock_;
   SnapshotFiles snapshots_;
@@ -78,8 +94,9 @@ class DataFolder : public Storage {
 
 }  // namespace
 
-std::unique_ptr<Storage> open_data_folder(const fs::path& folder, StorageAccess access) {
-  return std::make_unique<DataFolder>(folder, access);
+std::unique_ptr<Storage> open_data_folder(const fs::path& folder, StorageAccess access,
+                                          const StoreOptions& options) {
+  return std::make_unique<DataFolder>(folder, access, options);
 }
 
 }  // namespace mcnb

@@ -49,7 +49,8 @@ void run_serve(const ServeFlags& flags) {
     return;
   }
   if (flags.verify) {
-    const Verification found = verify_data(options.data, static_cast<std::size_t>(options.threads));
+    const Verification found =
+        verify_data(options.data, static_cast<std::size_t>(options.threads), options.accept_loss);
     for (const std::string& line : found.lines) {
       fmt::print("{}\n", line);
     }
@@ -83,8 +84,8 @@ void add_serve_command(CLI::App& app) {
   command->add_flag("--print-config", flags->print_config,
                     "Print the configuration as a commented TOML file and exit");
   command->add_flag("--verify", flags->verify,
-                    "Replay the log from its oldest snapshot, compare the result with the latest "
-                    "state and exit");
+                    "Verify the whole log, replay it from the oldest snapshot, compare the result "
+                    "with the latest state and exit");
   command->add_option(
       "--new-key", flags->new_key,
       "Print a new key with this role and its lines for the configuration, and exit");

@@ -31,7 +31,11 @@ EngineOptions engine_options(const ServerOptions& options) {
           .memory_bytes = options.memory_gigabytes * 1e9,
           .restart_seconds = options.restart_seconds,
           .log_bytes = static_cast<std::uint64_t>(options.log_gigabytes * 1e9),
-          .log_days = options.log_days};
+          .log_days = options.log_days,
+          .idempotency_hours = options.idempotency_hours,
+          .verify_bytes = options.verify_megabytes * 1e6,
+          .store = {.check_bytes = static_cast<std::uint64_t>(options.check_megabytes * 1e6),
+                    .accept_loss = options.accept_loss}};
 }
 
 HttpOptions http_options(const ServerOptions& options) {
@@ -229,10 +233,20 @@ void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   server->stop();
 }
 
-Verification verify_data(const std::string& folder, std::size_t threads) {
-  const std::unique_ptr<Storage> storage = open_data_folder(folder, StorageAccess::kLook);
-  ThreadPool pool(threads);
+Verification verify_data(const std::string& folder, std::size_t threads,
+                         std::uint64_t accept_loss) {
+  // The check of all that follows names every damage, not only the first ones.
+  const std::unique_ptr<Storage> storage = open_data_folder(
+      folder, StorageAccess::kLook, {.check_bytes = 0, .accept_loss = accept_loss});
   Verification result;
+  for (const Damage& damage : storage->log().verify_all()) {
+    result.agree = false;
+    result.lines.push_back("damaged: " + text_of(damage));
+  }
+  if (!result.agree) {
+    return result;
+  }
+  ThreadPool pool(threads);
   const auto digests = [&](bool from_base) {
     ModelHost host(*storage, pool);
     host.recover(from_base);

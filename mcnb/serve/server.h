@@ -37,6 +37,10 @@ struct ServerOptions {
   std::string host_names;
   std::string origins;
   std::string audit_log;
+  double idempotency_hours = 24.0;
+  double verify_megabytes = 4.0;
+  double check_megabytes = 64.0;
+  std::uint64_t accept_loss = 0;
   std::string personalizer_model = "default";
 
   std::vector<ApiKey> keys;
@@ -89,11 +93,13 @@ class Server {
 void serve(const ServerOptions& options, Server::ReadOptions read_again);
 
 struct Verification {
-  std::vector<std::string> lines;  // one for each model, for people
-  bool agree = true;               // the two states of every model are equal
+  std::vector<std::string> lines;  // one for each model, or for each damage, for people
+  bool agree = true;  // nothing is damaged, and the two states of every model are equal
 };
-// Makes every model twice, from its latest snapshot and from its oldest base, each with the log
-// after it, and compares the two states. Throws Error (kSystem) if a server uses the folder.
-Verification verify_data(const std::string& folder, std::size_t threads);
+// Verifies the whole log. If it is sound, makes every model twice, from its latest snapshot and
+// from its oldest base, each with the log after it, and compares the two states. Throws Error:
+// kSystem if a server uses the folder, kCorrupt if it has less than was acknowledged.
+Verification verify_data(const std::string& folder, std::size_t threads,
+                         std::uint64_t accept_loss = 0);
 
 }  // namespace mcnb

@@ -68,6 +68,17 @@ const OptionTable<ServerOptions>& table() {
              "snapshots");
     t.number("log_days", &O::log_days, {0.001, 1e5},
              "age in days at which events are erased, after new snapshots");
+    t.number("idempotency_hours", &O::idempotency_hours, {0, 8760},
+             "hours for which the id of every event is recognised, so that a repeated request is "
+             "neither decided nor learned again");
+    t.number("verify_megabytes", &O::verify_megabytes, {0, 1e4},
+             "megabytes of the log that are verified in a second, in the background; 0: none");
+    t.number("check_megabytes", &O::check_megabytes, {0, 1e6},
+             "size in megabytes up to which the start verifies the whole log; a larger one is "
+             "verified in the background");
+    t.count("accept_loss", &O::accept_loss, {0, 9e15},
+            "number that a refused start names: goes on without the acknowledged events that are "
+            "missing");
     t.text("personalizer_model", &O::personalizer_model, "a model's name",
            "model behind the paths of the retired Personalizer service");
     return t;

@@ -191,7 +191,7 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
     return life < kBusyKills || (life < 2 * kBusyKills && told.forgotten.told == 0);
   };
   for (int life = 0; goes_on(life); ++life) {
-    const std::uint64_t longest = life < kBusyKills ? 120'000 : 2'000'000;
+    const std::uint64_t longest = life < kBusyKills ? 250'000 : 2'000'000;
     live_and_die(data, arguments, longest, rng,
                  [&](std::uint16_t port, int client) { keep_busy(port, life, client, told); });
     if (life % kVerifyEvery == kVerifyEvery - 1 || life == kBusyKills - 1) {

@@ -279,7 +279,7 @@ TEST(Service, AFullDiskIsAnsweredWith503AndNothingAcknowledgedIsLost) {
            "[models.default]\ndimension = 8\n[models.default.options]\nwidth = 8\n");
   std::unique_ptr<ServerProgram> server;
   {
-    const SmallDisk small(1'000'000);
+    const SmallDisk small(4'000'000);
     server = std::make_unique<ServerProgram>(
         folder / "data",
         std::vector<std::string>{"--config", (folder / "config.toml").string(), "--threads", "1"});

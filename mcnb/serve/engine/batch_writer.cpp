@@ -15,7 +15,11 @@ constexpr std::size_t kMostWaiting = 2;
 }  // namespace
 
 BatchWriter::BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& metrics)
-    : log_(log), housekeeping_(housekeeping), metrics_(metrics), batches_(kMostWaiting) {}
+    : log_(log),
+      housekeeping_(housekeeping),
+      metrics_(metrics),
+      batches_(kMostWaiting),
+      committed_(kMostWaiting) {}
 
 void BatchWriter::hand_over(ComputedBatch batch) {
   ++handed_over_;
@@ -23,31 +27,74 @@ void BatchWriter::hand_over(ComputedBatch batch) {
 }
 
 bool BatchWriter::write(Wait wait) {
-  if (!housekeeping_.wait_for_room(wait)) {
+  if (!committed_.wait_for_room(wait)) {
     return true;
   }
   std::optional<ComputedBatch> computed = batches_.pop(wait);
   if (!computed) {
     const bool finished = batches_.finished();
     if (finished) {
-      housekeeping_.close();
+      committed_.close();
     }
     return !finished;
   }
   if (!failed_ && !commit(computed->batch)) {
     failed_ = true;
   }
-  const bool lost = failed_;
-  finished_.fetch_add(1);  // after `failed_`: whoever sees it idle also sees the failure
-  if (lost) {
-    for (const Task& task : computed->tasks) {
-      base_of(task).error =
-          ServiceError{ErrorCode::kStorageFailed, "the storage could not be written"};
-    }
-    answer_tasks(computed->tasks);
+  if (failed_) {
+    lose(*computed);
   } else {
-    follow_up(std::move(*computed));
+    check(committed_.try_push(std::move(*computed)), "there is room for a committed batch");
   }
+  return true;
+}
+
+bool BatchWriter::acknowledge(Wait wait) {
+  if (!housekeeping_.wait_for_room(wait)) {
+    return true;
+  }
+  std::vector<ComputedBatch> batches = committed_.take(kMostWaiting, wait);
+  if (batches.empty()) {
+    const bool finished = committed_.finished();
+    if (finished) {
+      housekeeping_.close();
+    }
+    return !finished;
+  }
+  const bool noted = note();
+  for (ComputedBatch& computed : batches) {
+    if (noted) {
+      finished_.fetch_add(1);
+      follow_up(std::move(computed));
+    } else {
+      failed_ = true;
+      lose(computed);
+    }
+  }
+  return true;
+}
+
+// Requires `failed_`: whoever sees the writer idle also sees the failure.
+void BatchWriter::lose(const ComputedBatch& computed) {
+  finished_.fetch_add(1);
+  for (const Task& task : computed.tasks) {
+    base_of(task).error =
+        ServiceError{ErrorCode::kStorageFailed, "the storage could not be written"};
+  }
+  answer_tasks(computed.tasks);
+}
+
+bool BatchWriter::note() {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    log_.acknowledge();
+  } catch (const std::exception& error) {
+    metrics_.commit_failures.fetch_add(1);
+    log_error("cannot acknowledge", {{"detail", error.what()}});
+    return false;
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  metrics_.acknowledge_seconds.observe(seconds.count());
   return true;
 }
 

@@ -20,10 +20,12 @@ struct ComputedBatch {
   bool empty() const { return batch.empty() && tasks.empty() && snapshots.empty(); }
 };
 
-// Commits computed batches in order and answers their tasks. After a commit has failed, every later
-// batch is dropped and its tasks fail too, until `reset`: they rest on events that were lost.
+// Commits computed batches in order, notes that they may be acknowledged, and answers their tasks.
+// The note of one batch is synced while the next one is committed. After a commit or a note has
+// failed, every later batch is dropped and its tasks fail too, until `reset`: they rest on events
+// that were lost.
 //
-// One thread hands batches over, one calls `write`; both can be the same.
+// One thread hands batches over, one calls `write`, one calls `acknowledge`; all can be the same.
 class BatchWriter {
  public:
   using Wait = std::chrono::milliseconds;
@@ -44,19 +46,25 @@ class BatchWriter {
   // Lets batches be committed again. Requires `idle`.
   void reset() { failed_ = false; }
 
-  // Waits at most so long for a batch, commits it, answers its tasks, and gives what follows to the
-  // housekeeping. Returns false when the writer is closed and all batches are done; then closes the
-  // housekeeping.
+  // Waits at most so long for a batch and commits it. Returns false when the writer is closed and
+  // all batches are committed or dropped.
   bool write(Wait wait);
+  // Waits at most so long for committed batches, acknowledges them in the log, answers their tasks,
+  // and gives what follows to the housekeeping. Returns false when `write` has returned false and
+  // all batches are done; then closes the housekeeping.
+  bool acknowledge(Wait wait);
 
  private:
   bool commit(const Batch& batch);
+  bool note();
+  void lose(const ComputedBatch& computed);
   void follow_up(ComputedBatch computed);
 
   LogStore& log_;
   Housekeeping& housekeeping_;
   Metrics& metrics_;
   BoundedQueue<ComputedBatch> batches_;
+  BoundedQueue<ComputedBatch> committed_;
   std::uint64_t handed_over_ = 0;
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<bool> failed_{false};

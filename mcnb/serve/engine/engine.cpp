@@ -22,7 +22,8 @@ constexpr int kFitNiceness = 10;  // fits give way to everything that answers cl
 }  // namespace
 
 Engine::Engine(const EngineOptions& options, Clock& clock, Metrics& metrics)
-    : Engine(open_data_folder(options.folder, StorageAccess::kOwn), options, clock, metrics) {}
+    : Engine(open_data_folder(options.folder, StorageAccess::kOwn, options.store), options, clock,
+             metrics) {}
 
 Engine::Engine(std::unique_ptr<Storage> storage, const EngineOptions& options, Clock& clock,
                Metrics& metrics)
@@ -34,6 +35,10 @@ Engine::Engine(std::unique_ptr<Storage> storage, const EngineOptions& options, C
   });
   writer_ = std::thread([this] {
     while (core_.write(kWriteWait)) {
+    }
+  });
+  acknowledger_ = std::thread([this] {
+    while (core_.acknowledge(kWriteWait)) {
     }
   });
   fitter_ = std::thread([this] {
@@ -56,7 +61,8 @@ Engine::~Engine() { stop(); }
 
 void Engine::stop() {
   core_.close();
-  for (std::thread* thread : {&computer_, &fitter_, &builder_, &writer_, &housekeeping_}) {
+  for (std::thread* thread :
+       {&computer_, &fitter_, &builder_, &writer_, &acknowledger_, &housekeeping_}) {
     if (thread->joinable()) {
       thread->join();
     }

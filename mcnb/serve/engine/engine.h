@@ -40,6 +40,8 @@ class Engine {
   std::optional<ModelOptions> options_of(const std::string& model) const {
     return core_.options_of(model);
   }
+  // What is damaged in the log, as far as it was verified.
+  std::vector<Damage> damage() const { return core_.damage(); }
   std::uint64_t log_bytes() const { return core_.log_bytes(); }
   double memory_limit() const { return core_.memory_limit(); }
 
@@ -50,6 +52,7 @@ class Engine {
   EngineCore core_;
   std::thread housekeeping_;
   std::thread writer_;
+  std::thread acknowledger_;
   std::thread fitter_;
   std::thread builder_;
   std::thread computer_;

@@ -46,7 +46,7 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       metrics_(metrics),
       storage_(std::move(storage)),
       threads_(options.threads),
-      host_(*storage_, threads_, memory_limit_of(options)),
+      host_(*storage_, threads_, memory_limit_of(options), options.idempotency_hours),
       tasks_({.tasks = options.queue_limit,
               .bytes = kMostQueueBytes,
               .client_seconds = options.wait_seconds}),
@@ -97,9 +97,10 @@ void EngineCore::recover() {
 bool EngineCore::step() {
   const bool computing = compute(Wait(0));
   const bool writing = write(Wait(0));
+  const bool acknowledging = acknowledge(Wait(0));
   fit(Wait(0));
   build(Wait(0));
-  return housekeep(Wait(0)) || writing || computing;
+  return housekeep(Wait(0)) || acknowledging || writing || computing;
 }
 
 bool EngineCore::compute(Wait wait) {

@@ -26,10 +26,10 @@
 
 namespace mcnb {
 
-// The engine without threads: three stages that are joined by bounded queues, and two beside them.
-// `compute` takes tasks that wait and runs them on the models, `write` commits what they did and
-// answers them, `housekeep` writes snapshots and erases, `fit` runs the fits of policies, and
-// `build` makes new models.
+// The engine without threads: four stages that are joined by bounded queues, and three beside them.
+// `compute` takes tasks that wait and runs them on the models, `write` commits what they did,
+// `acknowledge` notes that and answers them, `housekeep` writes snapshots, erases and verifies,
+// `fit` runs the fits of policies, and `build` makes new models.
 // `Engine` calls each stage on a thread of its own, so that the next batch is computed while one is
 // committed; a simulation calls all of them on one thread (`step`). The order in which the stages
 // are called may change how tasks are grouped, but no promise: an answer goes out only after the
@@ -66,6 +66,7 @@ class EngineCore {
   // different stages may. The last call of `compute` gives snapshots of all models to the writer.
   bool compute(Wait wait);
   bool write(Wait wait) { return writer_.write(wait); }
+  bool acknowledge(Wait wait) { return writer_.acknowledge(wait); }
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
   bool fit(Wait wait) { return fits_.run(wait); }
   bool build(Wait wait) { return builder_.run(wait); }
@@ -80,6 +81,8 @@ class EngineCore {
   std::vector<ModelReport> reports() const;
   // The options of a model, or nullopt for an unknown one.
   std::optional<ModelOptions> options_of(const std::string& model) const;
+  // What is damaged in the log, as far as it was verified.
+  std::vector<Damage> damage() const { return housekeeping_.damage(); }
   std::uint64_t log_bytes() const { return housekeeping_.log_bytes(); }
   double memory_limit() const { return host_.memory_limit(); }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "mcnb/serve/store/storage.h"
+
 namespace mcnb {
 
 struct EngineOptions {
@@ -22,7 +24,10 @@ struct EngineOptions {
   double restart_seconds = 10.0;                     // how long a restart may replay the log
   std::uint64_t log_bytes = std::uint64_t{8} << 30;  // above this size the oldest rows are erased
   double log_days = 90.0;                            // rows that are older are erased
-  double trim_seconds = 1.0;                         // between two checks of the log's size and age
+  double idempotency_hours = 24.0;  // for which the id of every event is recognised; 0: not at all
+  double verify_bytes = 4e6;        // of the log that are verified in a second; 0: none
+  StoreOptions store;
+  double trim_seconds = 1.0;  // between two checks of the log's size and age
   // If the clock is more than a day ahead of the log's last event at the start, it may be wrong:
   // nothing is erased because of its age for so long.
   double doubt_seconds = 86'400.0;

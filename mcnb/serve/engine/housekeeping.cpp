@@ -15,6 +15,10 @@ namespace {
 // snapshots under way.
 constexpr std::size_t kMostWaiting = 4096;
 constexpr std::int64_t kDay = 86'400'000;  // milliseconds
+constexpr double kHour = 3'600'000.0;      // milliseconds
+// The log is verified from its beginning at most once in so many seconds.
+constexpr double kPassSeconds = 3600.0;
+constexpr std::size_t kMostDamage = 100;  // places that are named
 
 }  // namespace
 
@@ -103,6 +107,7 @@ void Housekeeping::maintain() {
       next_trim_ = now + options_.trim_seconds;
       trim_log();
     }
+    verify_log();
   } catch (const std::exception& error) {
     log_error("housekeeping failed", {{"detail", error.what()}});
   }
@@ -139,6 +144,69 @@ void Housekeeping::trim_log() {
   if (!wanted.empty()) {
     notify(SnapshotsWanted{std::move(wanted)});
   }
+  if (!clock_in_doubt()) {
+    log.expire_ids(now - static_cast<std::int64_t>(options_.idempotency_hours * kHour));
+  }
+}
+
+// Verifies as much of the log as its rate allows.
+void Housekeeping::verify_log() {
+  const double now = clock_.uptime();
+  const double elapsed = std::clamp(now - last_verify_, 0.0, 1.0);
+  last_verify_ = now;
+  if (options_.verify_bytes <= 0.0 || now < next_pass_) {
+    return;
+  }
+  verify_budget_ =
+      std::min(verify_budget_ + elapsed * options_.verify_bytes, options_.verify_bytes);
+  if (verify_budget_ <= 0.0) {
+    return;
+  }
+  LogStore::Verified verified =
+      storage_.log().verify_next(static_cast<std::uint64_t>(verify_budget_));
+  verify_budget_ -= static_cast<double>(verified.bytes);
+  metrics_.verified_bytes.fetch_add(verified.bytes);
+  report(std::move(verified.found), verified.finished);
+  if (verified.finished) {
+    metrics_.verified_passes.fetch_add(1);
+    next_pass_ = now + kPassSeconds;
+  }
+}
+
+// Names damage that was not known, and asks for snapshots that make its rows unnecessary.
+void Housekeeping::report(std::vector<Damage> found, bool finished) {
+  LogPositions wanted;
+  std::unique_lock lock(mutex_);
+  const auto is_known = [](const std::vector<Damage>& known, const Damage& damage) {
+    return std::ranges::any_of(
+        known, [&](const Damage& other) { return text_of(other) == text_of(damage); });
+  };
+  for (Damage& damage : found) {
+    if (!is_known(damage_, damage) && damage_.size() < kMostDamage) {
+      log_error("the log is damaged", {{"detail", text_of(damage)}});
+      damage_.push_back(damage);
+      if (damage.last > 0) {
+        std::uint64_t& position = wanted[damage.model];
+        position = std::max(position, damage.last);
+      }
+    }
+    if (found_now_.size() < kMostDamage) {
+      found_now_.push_back(std::move(damage));
+    }
+  }
+  if (finished) {  // what is no longer found was erased
+    damage_ = std::exchange(found_now_, {});
+  }
+  metrics_.damaged = damage_.size();
+  lock.unlock();
+  if (!wanted.empty()) {
+    notify(SnapshotsWanted{std::move(wanted)});
+  }
+}
+
+std::vector<Damage> Housekeeping::damage() const {
+  const std::lock_guard lock(mutex_);
+  return damage_;
 }
 
 void Housekeeping::notify(Notification notification) {

@@ -65,6 +65,9 @@ class Housekeeping {
   std::vector<Notification> take_notifications();
   // No restart needs the rows of these models up to these positions.
   void allow_erasing(LogPositions positions);
+  // What is damaged in the log: all that the last whole pass over it found, and what the present
+  // one has found so far.
+  std::vector<Damage> damage() const;
   // The size of the log when it was last checked.
   std::uint64_t log_bytes() const { return log_bytes_.load(); }
 
@@ -74,6 +77,8 @@ class Housekeeping {
   void notify(Notification notification);
   void maintain();
   void trim_log();
+  void verify_log();
+  void report(std::vector<Damage> found, bool finished);
   bool clock_in_doubt() const;
 
   Storage& storage_;
@@ -81,11 +86,16 @@ class Housekeeping {
   Clock& clock_;
   Metrics& metrics_;
   BoundedQueue<std::vector<HousekeepingJob>> jobs_;
-  double doubt_until_ = 0.0;  // uptime, in seconds
-  double next_trim_ = 0.0;    // uptime, in seconds
+  double doubt_until_ = 0.0;       // uptime, in seconds
+  double next_trim_ = 0.0;         // uptime, in seconds
+  double next_pass_ = 0.0;         // uptime, in seconds
+  double last_verify_ = 0.0;       // uptime, in seconds
+  double verify_budget_ = 0.0;     // bytes; below 0 after a large part
+  std::vector<Damage> found_now_;  // in the present pass
   std::atomic<std::uint64_t> log_bytes_{0};
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<Damage> damage_;
   std::vector<Notification> notifications_;
   LogPositions erasable_;
 };

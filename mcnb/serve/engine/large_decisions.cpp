@@ -46,7 +46,8 @@ std::optional<ModelHost::Decided> ModelHost::begin_large(const std::string& mode
     return std::move(decide(model, {&request}, time).front());
   }
   Hosted& hosted = found->second;
-  if (auto answer = answer_at_once(hosted, request)) {
+  drop_committed_ids(hosted);
+  if (auto answer = answer_at_once(hosted, request, time)) {
     return answer;
   }
   if (auto refusal = admit(hosted, request, time)) {
@@ -81,7 +82,8 @@ std::optional<ModelHost::Decided> ModelHost::advance_large(double seconds, std::
   large_.reset();
   if (decided.decision) {
     log(hosted, *decided.decision, decided.decision->time,
-        hosted.model->user_key(decided.decision->user_id));
+        hosted.model->user_key(decided.decision->user_id),
+        hosted.model->event_key(decided.decision->event_id));
   }
   return decided;
 }

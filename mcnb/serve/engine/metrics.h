@@ -40,7 +40,10 @@ struct Metrics {
   std::atomic<std::uint64_t> commit_failures{0};
   std::atomic<std::uint64_t> snapshots{0};
   std::atomic<std::uint64_t> snapshot_failures{0};
-  std::atomic<std::uint64_t> fits{0};  // that have ended
+  std::atomic<std::uint64_t> verified_bytes{0};   // of the log, in the background
+  std::atomic<std::uint64_t> verified_passes{0};  // over the whole log
+  std::atomic<std::uint64_t> damaged{0};          // places of the log that are damaged now
+  std::atomic<std::uint64_t> fits{0};             // that have ended
   std::atomic<double> last_fit_seconds{0.0};
   // The longest time for which decisions had to wait for other work on the models.
   std::atomic<double> longest_batch_seconds{0.0};
@@ -48,6 +51,7 @@ struct Metrics {
   std::atomic<double> longest_batch_processor_seconds{0.0};
   Histogram commit_rows{{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}};
   Histogram commit_seconds{{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}};
+  Histogram acknowledge_seconds{{0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}};
   Histogram decisions_together{{1, 2, 4, 8, 16, 32, 64, 128, 256}};
 };
 

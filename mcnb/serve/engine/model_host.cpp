@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <set>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -36,38 +34,14 @@ auto& find_in(Models& models, const std::string& name) {
   return found->second;
 }
 
-// Returns true if a request asks again for what was decided.
-bool same_request(const RankRequest& request, const Decision& decision, std::size_t dimension) {
-  if (request.user_id != decision.user_id || request.deferred != decision.deferred ||
-      request.actions.size() != decision.actions.size() ||
-      request.features.size() != request.actions.size() * dimension) {
-    return false;
-  }
-  for (std::size_t i = 0; i < request.actions.size(); ++i) {
-    if (request.actions[i] != decision.actions[i].id ||
-        request.eligible[i] != decision.actions[i].eligible) {
-      return false;
-    }
-  }
-  return request.features == decision.features;
-}
-
-// Returns an error if the request cannot be decided, otherwise nullopt.
-std::optional<ServiceError> fault_of(const RankRequest& request, std::size_t dimension) {
-  if (request.features.size() != request.actions.size() * dimension) {
-    return ServiceError{ErrorCode::kModelChanged,
-                        "the model was removed and made again: send the request again"};
-  }
-  if (!std::ranges::all_of(request.features, [](float x) { return std::isfinite(x); })) {
-    return ServiceError{ErrorCode::kBadField, "expected features that are finite", "actions"};
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-ModelHost::ModelHost(Storage& storage, ThreadPool& threads, double memory_limit)
-    : storage_(storage), threads_(threads), memory_(memory_limit) {}
+ModelHost::ModelHost(Storage& storage, ThreadPool& threads, double memory_limit,
+                     double idempotency_hours)
+    : storage_(storage),
+      threads_(threads),
+      memory_(memory_limit),
+      id_milliseconds_(static_cast<std::int64_t>(idempotency_hours * 3'600'000.0)) {}
 
 ModelHost::Hosted& ModelHost::find(const std::string& name) { return find_in(models_, name); }
 
@@ -189,15 +163,19 @@ Recovery ModelHost::recover(bool from_base) {
   return recovery;
 }
 
-// Applies an event and puts it into the batch: the one way by which models change. Returns its
-// position.
+// Applies an event and puts it into the batch: the one way by which models change. `id`: of the
+// event's id, if repetitions of it must be recognised. Returns its position.
 std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t time,
-                             std::uint64_t user) {
+                             std::uint64_t user, std::uint64_t id) {
   LogRow row{hosted.id,      hosted.last_position + 1,
              kind_of(event), std::max(time, hosted.model->last_time()),
              user,           encode_event(event)};
   try {
     hosted.model->apply(event, row.position);
+    if (id != 0 && id_milliseconds_ > 0) {
+      batch_.ids.push_back({hosted.id, id, row.position, row.time, user});
+      hosted.fresh_ids[id] = row.position;
+    }
     batch_.rows.push_back(std::move(row));
   } catch (const std::exception&) {
     broken_ = true;
@@ -277,192 +255,6 @@ void ModelHost::resume(const Erasure& erasure) {
   for (auto& [name, hosted] : models_) {
     hosted.forgets = hosted.forgets || hosted.id == erasure.model;
   }
-}
-
-std::optional<Decision> ModelHost::read_decision(Hosted& hosted, std::uint64_t position) {
-  const std::optional<LogRow> row = storage_.log().read(hosted.id, position);
-  if (!row || row->kind != EventKind::kDecision) {
-    return std::nullopt;
-  }
-  return std::get<Decision>(decode_event(
-      row->kind, row->body, static_cast<std::size_t>(hosted.model->options().dimension),
-      fmt::format("model {}, log row {}", hosted.name, position)));
-}
-
-// The answer to a request for an event that was decided before.
-ModelHost::Decided ModelHost::repeat(Hosted& hosted, const RankRequest& request) {
-  const std::uint64_t position = *hosted.model->find_decision(request.event_id);
-  if (position > storage_.log().last_position(hosted.id)) {
-    return {std::nullopt,
-            ServiceError{ErrorCode::kInProgress, "the same event is being decided", "eventId"}};
-  }
-  std::optional<Decision> decision = read_decision(hosted, position);
-  const auto dimension = static_cast<std::size_t>(hosted.model->options().dimension);
-  if (!decision || !same_request(request, *decision, dimension)) {
-    return {std::nullopt,
-            ServiceError{ErrorCode::kEventExists,
-                         fmt::format("event \"{}\" was decided before, for another request",
-                                     request.event_id),
-                         "eventId"}};
-  }
-  return {std::move(decision), std::nullopt};
-}
-
-// Answers a request that needs no decision: it was decided before, or it is faulty.
-std::optional<ModelHost::Decided> ModelHost::answer_at_once(Hosted& hosted,
-                                                            const RankRequest& request) {
-  if (!hosted.model->find_decision(request.event_id)) {
-    const auto fault =
-        fault_of(request, static_cast<std::size_t>(hosted.model->options().dimension));
-    return fault ? std::optional(Decided{std::nullopt, fault}) : std::nullopt;
-  }
-  try {
-    return repeat(hosted, request);
-  } catch (const Error& error) {
-    return Decided{std::nullopt, ServiceError{ErrorCode::kInternal, error.what()}};
-  }
-}
-
-// Lets the user of a request arrive, if it is a new one. Returns an error if there is no memory for
-// the decision.
-std::optional<ServiceError> ModelHost::admit(Hosted& hosted, const RankRequest& request,
-                                             std::int64_t time) {
-  const bool arrives = hosted.model->needs_arrival(request.user_id);
-  const double bytes = hosted.model->bytes_of_decision(request.user_id);
-  const auto use = arrives ? MemoryAccount::Use::kNewUser : MemoryAccount::Use::kDecision;
-  if (!memory_.has_room(bytes, use)) {
-    return memory_.refusal(arrives ? "no memory for another user"
-                                   : "no memory for another decision");
-  }
-  memory_.grow(hosted.id, bytes);
-  if (arrives) {
-    const std::uint64_t user = hosted.model->user_key(request.user_id);
-    log(hosted, Arrival{user}, time, user);
-  }
-  return std::nullopt;
-}
-
-// Decides requests of users who have arrived.
-std::vector<ModelHost::Decided> ModelHost::decide_fresh(
-    Hosted& hosted, const std::vector<const RankRequest*>& requests, std::int64_t time) {
-  Model& model = *hosted.model;
-  std::vector<Decided> answers(requests.size());
-  try {
-    std::vector<Decision> decisions = model.decide(requests, time);
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      answers[i].decision = std::move(decisions[i]);
-    }
-  } catch (const Error&) {
-    // One by one, so that only those fail that cannot be decided.
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      try {
-        answers[i].decision = std::move(model.decide({&requests[i], 1}, time).front());
-      } catch (const Error& error) {
-        answers[i].error = ServiceError{ErrorCode::kModelDiverged, error.what()};
-      }
-    }
-  }
-  for (const Decided& answer : answers) {
-    if (answer.decision) {
-      log(hosted, *answer.decision, answer.decision->time,
-          model.user_key(answer.decision->user_id));
-    }
-  }
-  return answers;
-}
-
-std::vector<ModelHost::Decided> ModelHost::decide(const std::string& model,
-                                                  const std::vector<const RankRequest*>& requests,
-                                                  std::int64_t time) {
-  const auto found = models_.find(model);
-  if (found == models_.end()) {
-    return std::vector<Decided>(requests.size(), {std::nullopt, unknown_model(model)});
-  }
-  Hosted& hosted = found->second;
-  Model& state = *hosted.model;
-  std::vector<Decided> answers(requests.size());
-  std::vector<const RankRequest*> fresh;
-  std::vector<std::size_t> fresh_indices;  // in `requests`
-  std::set<std::uint64_t> in_batch;
-  if (is_busy(model)) {
-    in_batch.insert(state.event_key(large_->request.event_id));
-  }
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const RankRequest& request = *requests[i];
-    if (auto answer = answer_at_once(hosted, request)) {
-      answers[i] = std::move(*answer);
-    } else if (!in_batch.insert(state.event_key(request.event_id)).second) {
-      answers[i].error =
-          ServiceError{ErrorCode::kInProgress, "the same event is being decided", "eventId"};
-    } else if (auto refusal = admit(hosted, request, time)) {
-      answers[i].error = std::move(*refusal);
-    } else {
-      fresh.push_back(&request);
-      fresh_indices.push_back(i);
-    }
-  }
-  std::vector<Decided> decided = decide_fresh(hosted, fresh, time);
-  for (std::size_t k = 0; k < fresh.size(); ++k) {
-    answers[fresh_indices[k]] = std::move(decided[k]);
-  }
-  return answers;
-}
-
-RewardOutcome ModelHost::reward(const std::string& model, const Reward& reward) {
-  Hosted& hosted = find(model);
-  const RewardOutcome outcome = hosted.model->judge(reward);
-  const bool changes = outcome == RewardOutcome::kLearned || outcome == RewardOutcome::kWaiting ||
-                       outcome == RewardOutcome::kLate;
-  if (changes) {
-    log(hosted, reward, reward.time, hosted.model->user_of(reward.event_id));
-  }
-  if (outcome == RewardOutcome::kUnknown) {
-    refuse_request(ErrorCode::kUnknownEvent,
-                   fmt::format("there is no event \"{}\"", reward.event_id), "eventId");
-  }
-  return outcome;
-}
-
-void ModelHost::activate(const std::string& model, const Activation& activation) {
-  Hosted& hosted = find(model);
-  const WaitingEvent* event = hosted.model->find_waiting(activation.event_id);
-  if (event == nullptr) {
-    judge_late_activation(hosted, activation.event_id);
-  } else if (!event->active) {
-    log(hosted, activation, activation.time, event->user);
-  }
-}
-
-// An event that a reward has ended was active, and so is every event that was not deferred.
-void ModelHost::judge_late_activation(Hosted& hosted, const std::string& event_id) {
-  const std::optional<std::uint64_t> position = hosted.model->find_decision(event_id);
-  if (!position) {
-    refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
-                   "eventId");
-  }
-  if (hosted.model->was_rewarded(event_id)) {
-    return;
-  }
-  const std::optional<Decision> decision = read_decision(hosted, *position);
-  if (!decision || decision->deferred) {
-    refuse_request(ErrorCode::kEventEnded,
-                   fmt::format("the waiting time of event \"{}\" is over: activating it changes "
-                               "nothing any more, and unless it was activated before, nothing was "
-                               "learned from it",
-                               event_id),
-                   "eventId");
-  }
-}
-
-ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std::string& event_id) {
-  Hosted& hosted = find(model);
-  const std::optional<std::uint64_t> position = hosted.model->find_decision(event_id);
-  std::optional<Decision> decision = position ? read_decision(hosted, *position) : std::nullopt;
-  if (!decision) {
-    refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
-                   "eventId");
-  }
-  return {std::move(*decision), hosted.model->is_waiting(event_id)};
 }
 
 bool ModelHost::expire(std::int64_t time, std::size_t limit) {

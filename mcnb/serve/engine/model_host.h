@@ -66,9 +66,11 @@ struct Recovery {
 class ModelHost {
  public:
   // Borrows the storage and the threads. `memory_limit`: bytes that all models, their snapshots and
-  // what waits may take together.
+  // what waits may take together. `idempotency_hours`: for which the ids of events and rewards are
+  // kept beyond the memory of the models; 0: not at all.
   ModelHost(Storage& storage, ThreadPool& threads,
-            double memory_limit = std::numeric_limits<double>::infinity());
+            double memory_limit = std::numeric_limits<double>::infinity(),
+            double idempotency_hours = 24.0);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
   // if neither snapshots nor the log give a model.
@@ -102,7 +104,8 @@ class ModelHost {
   SnapshotJob snapshot(const std::string& model);
 
   // A decision for each request, or the reason why there is none. A request for an event that was
-  // decided before gets the decision from the log, if it asks for the same.
+  // decided before gets the decision from the log, if it asks for the same and the row is there.
+  // It is never decided again while its id is known.
   struct Decided {
     std::optional<Decision> decision;
     std::optional<ServiceError> error;
@@ -132,6 +135,7 @@ class ModelHost {
   // Compares the account of the models' memory with what they say.
   void measure_memory();
 
+  // Refuses (410) a reward for an event that ended so long ago that only its id is known.
   RewardOutcome reward(const std::string& model, const Reward& reward);
   // Does nothing for an event that is active. Refuses (410) one that has ended without ever having
   // been active, as far as is known.
@@ -191,6 +195,8 @@ class ModelHost {
     bool forgets = false;               // a user was forgotten since its last snapshot
     bool forgetting_under_way = false;  // the snapshot without that user is being written
     std::uint64_t rows_since_snapshot = 0;
+    // Ids of which the rows may not be committed yet: key and position.
+    std::map<std::uint64_t, std::uint64_t> fresh_ids;
     double seconds_since_snapshot = 0.0;  // that replaying these rows would take
     double pace = 1.0;                    // measured seconds of decisions for an estimated one
   };
@@ -208,13 +214,21 @@ class ModelHost {
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   void replay(Hosted& hosted, Recovery& recovery);
-  std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0);
+  std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
+                    std::uint64_t id = 0);
+  void drop_committed_ids(Hosted& hosted);
+  std::optional<std::uint64_t> find_id(Hosted& hosted, std::uint64_t key, std::int64_t time);
+  RewardOutcome judge_by_id(Hosted& hosted, const Reward& reward, std::uint64_t event,
+                            std::uint64_t id);
+  std::optional<std::uint64_t> find_event(Hosted& hosted, const std::string& event_id,
+                                          std::int64_t time);
   SnapshotJob make_snapshot(Hosted& hosted);
   ModelReport report_of(const Hosted& hosted) const;
-  Decided repeat(Hosted& hosted, const RankRequest& request);
+  Decided repeat(Hosted& hosted, const RankRequest& request, std::uint64_t position);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
-  void judge_late_activation(Hosted& hosted, const std::string& event_id);
-  std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request);
+  void judge_late_activation(Hosted& hosted, const Activation& activation);
+  std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request,
+                                        std::int64_t time);
   std::optional<ServiceError> admit(Hosted& hosted, const RankRequest& request, std::int64_t time);
   double seconds_per_action(const Hosted& hosted) const;
   std::vector<Decided> decide_fresh(Hosted& hosted, const std::vector<const RankRequest*>& requests,
@@ -222,6 +236,7 @@ class ModelHost {
 
   Storage& storage_;
   ThreadPool& threads_;
+  std::int64_t id_milliseconds_;  // for which ids are known
   std::map<std::string, Hosted> models_;
   std::uint64_t store_id_ = 0;
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning

@@ -31,6 +31,8 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kBackupExists, "backup_exists", 409},
     ErrorCodeRow{ErrorCode::kBadConfiguration, "bad_configuration", 409},
     ErrorCodeRow{ErrorCode::kEventEnded, "event_ended", 410},
+    ErrorCodeRow{ErrorCode::kEventGone, "event_gone", 410},
+    ErrorCodeRow{ErrorCode::kEventDamaged, "event_damaged", 410},
     ErrorCodeRow{ErrorCode::kTooLarge, "too_large", 413},
     ErrorCodeRow{ErrorCode::kTooCostly, "too_costly", 413},
     ErrorCodeRow{ErrorCode::kBadContentType, "bad_content_type", 415},

@@ -35,6 +35,8 @@ enum class ErrorCode : std::uint8_t {
   kBackupExists,
   kBadConfiguration,
   kEventEnded,
+  kEventGone,
+  kEventDamaged,
   kTooLarge,
   kTooCostly,
   kBadContentType,

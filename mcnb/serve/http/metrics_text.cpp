@@ -70,6 +70,12 @@ constexpr ServiceMetric kServiceMetrics[] = {
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.snapshot_failures); }},
     {{"mcnb_fits_total", "counter", "Fits of all rewards that ran beside the requests."},
      [](const Requests&, const Metrics& m, const Engine&) { return number(m.fits); }},
+    {{"mcnb_log_verified_bytes_total", "counter", "Bytes of the log verified in the background."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.verified_bytes); }},
+    {{"mcnb_log_passes_total", "counter", "Verifications of the whole log in the background."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.verified_passes); }},
+    {{"mcnb_log_damaged", "gauge", "Damaged places of the log that are known."},
+     [](const Requests&, const Metrics& m, const Engine&) { return number(m.damaged); }},
     {{"mcnb_log_bytes", "gauge", "Bytes of the database in use."},
      [](const Requests&, const Metrics&, const Engine& e) {
        return static_cast<std::int64_t>(e.log_bytes());
@@ -175,6 +181,9 @@ void write_engine(std::string& out, const Metrics& metrics) {
   write_histogram(out, "mcnb_commit_rows", "", metrics.commit_rows);
   write_head(out, {"mcnb_commit_seconds", "histogram", "Time of one transaction."});
   write_histogram(out, "mcnb_commit_seconds", "", metrics.commit_seconds);
+  write_head(out, {"mcnb_acknowledge_seconds", "histogram",
+                   "Time of noting outside the database what was acknowledged."});
+  write_histogram(out, "mcnb_acknowledge_seconds", "", metrics.acknowledge_seconds);
   write_head(out, {"mcnb_decisions_together", "histogram",
                    "Decisions that shared one pass over the learners."});
   write_histogram(out, "mcnb_decisions_together", "", metrics.decisions_together);

@@ -16,7 +16,15 @@ const char* const kOpenApiSchemas = R"json(
     "field": {"type": "string", "nullable": true}}}}},
 "Status": {
  "type": "object",
- "properties": {"status": {"type": "string", "enum": ["alive", "ready"]}}},
+ "properties": {
+  "status": {"type": "string", "enum": ["alive", "ready"]},
+  "damage": {"type": "array", "items": {
+   "type": "object",
+   "properties": {
+    "model": {"type": "integer"},
+    "first": {"type": "integer"},
+    "last": {"type": "integer"},
+    "what": {"type": "string"}}}}}},
 "OpenApi": {"type": "object"},
 "Metrics": {"type": "string", "description": "the text format of Prometheus"},
 "Features": {

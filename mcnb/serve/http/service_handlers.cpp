@@ -65,7 +65,21 @@ Reply Handlers::ready(const Call&) const {
     refuse_request(ErrorCode::kStorageFailed,
                    "the disk cannot be written" + (why.empty() ? "" : ": " + why));
   }
-  return at_once(object_with("status", "ready"));
+  JsonWriter out;
+  out.begin_object().field("status", "ready");
+  if (const std::vector<Damage> damage = engine_.damage(); !damage.empty()) {
+    out.key("damage").begin_array();
+    for (const Damage& one : damage) {
+      out.begin_object()
+          .field("model", one.model)
+          .field("first", one.first)
+          .field("last", one.last)
+          .field("what", one.what)
+          .end_object();
+    }
+    out.end_array();
+  }
+  return at_once(out.end_object().take());
 }
 
 Reply Handlers::openapi(const Call&) const { return at_once(openapi_document()); }

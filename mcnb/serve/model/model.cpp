@@ -10,6 +10,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
 #include "mcnb/base/option_codec.h"
+#include "mcnb/serve/model/event_keys.h"
 
 namespace mcnb {
 namespace {
@@ -91,7 +92,7 @@ double Model::bytes_of_decision(std::string_view user_id) const {
 }
 
 std::uint64_t Model::event_key(std::string_view event_id) const {
-  return key_of(event_id, options_.seed);
+  return event_id_key(event_id, options_.seed);
 }
 
 std::uint64_t Model::user_key(std::string_view user_id) const {

@@ -51,19 +51,24 @@ class ScratchFolder {
 
 class DataFolder : public Storage {
  public:
-  DataFolder(const fs::path& folder, StorageAccess access)
+  DataFolder(const fs::path& folder, StorageAccess access, const StoreOptions& options)
       : folder_(folder), lock_(folder, access), snapshots_(folder, lock_) {
     if (access == StorageAccess::kLook) {
-      log_ = std::make_unique<SqliteLogStore>(readable_folder(), SqliteLogStore::Access::kReadOnly);
+      log_ = std::make_unique<SqliteLogStore>(
+          readable_folder(), SqliteLogStore::Access::kReadOnly, nullptr, options);
       return;
     }
     refuse_lost_database();
-    log_ = std::make_unique<SqliteLogStore>(folder, SqliteLogStore::Access::kReadWrite, &lock_);
+    log_ = std::make_unique<SqliteLogStore>(folder, SqliteLogStore::Access::kReadWrite, &lock_,
+                                            options);
     // SQLite syncs its files, but not always the names of those that it makes.
     sync_to_disk(folder);
     lock_.watch(database(), "the database");
     lock_.watch(wal(), "the WAL of the database");
     remove_unfinished_backups();
+    for (const SqliteLogStore::Loss& loss : log_->losses()) {
+      begin_after(loss);
+    }
   }
 
   LogStore& log() override { return *log_; }
@@ -138,8 +143,10 @@ class DataFolder : public Storage {
       return folder_;
     }
     scratch_.emplace();
-    for (const fs::path& file : {database(), wal()}) {
-      copy_whole_file(file, scratch_->path() / file.filename(), FileAccess::kOwner);
+    for (const fs::path& file : {database(), wal(), folder_ / Witness::kFileName}) {
+      if (fs::exists(file, error)) {
+        copy_whole_file(file, scratch_->path() / file.filename(), FileAccess::kOwner);
+      }
     }
     return scratch_->path();
   }
@@ -158,6 +165,19 @@ class DataFolder : public Storage {
     }
   }
 
+  // Rows that were lost may lie between two snapshots. The latest one has their effect: the model
+  // begins with it.
+  void begin_after(const SqliteLogStore::Loss& loss) {
+    const std::vector<std::uint64_t> positions = snapshots_.positions(loss.model);
+    if (positions.empty() || positions.front() <= loss.found) {
+      return;
+    }
+    for (std::size_t i = 1; i < positions.size(); ++i) {
+      snapshots_.set_aside(loss.model, positions[i]);
+    }
+    log_->mark_incomplete(loss.model);
+  }
+
   fs::path folder_;
   FolderLock lock_;
   SnapshotFiles snapshots_;
@@ -168,8 +188,9 @@ class DataFolder : public Storage {
 
 }  // namespace
 
-std::unique_ptr<Storage> open_data_folder(const fs::path& folder, StorageAccess access) {
-  return std::make_unique<DataFolder>(folder, access);
+std::unique_ptr<Storage> open_data_folder(const fs::path& folder, StorageAccess access,
+                                          const StoreOptions& options) {
+  return std::make_unique<DataFolder>(folder, access, options);
 }
 
 }  // namespace mcnb

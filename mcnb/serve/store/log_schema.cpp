@@ -2,49 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <cctype>
+#include <map>
 #include <string>
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/store/log_migration.h"
 
 namespace mcnb {
 namespace {
 
 constexpr std::int64_t kApplicationId = 0x4d434e42;  // "MCNB"
-// Positions counted over all models together, and every model knew the one before its first event.
-constexpr std::int64_t kLayoutOfSharedPositions = 2;
 
-constexpr const char* kModelsAndLog = R"(
-CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BLOB NOT NULL,
-                    complete INTEGER NOT NULL, last_position INTEGER NOT NULL);
-CREATE TABLE log(id INTEGER PRIMARY KEY, model INTEGER NOT NULL, position INTEGER NOT NULL,
-                 kind INTEGER NOT NULL, time INTEGER NOT NULL, user INTEGER NOT NULL,
-                 body BLOB NOT NULL, checksum INTEGER NOT NULL, UNIQUE(model, position));
-)";
-
-constexpr const char* kOtherTables = R"(
-CREATE TABLE facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE erasures(model INTEGER NOT NULL, user INTEGER NOT NULL, until INTEGER NOT NULL);
-CREATE TABLE probe(bytes BLOB NOT NULL);
-INSERT INTO facts VALUES('model', 0), ('folder', random() & 0x7fffffffffffffff);
+constexpr const char* kFirstValues = R"(
 INSERT INTO probe VALUES(x'');
 PRAGMA application_id = 0x4d434e42;
-)";
-
-// Rows keep their positions, so their checksums and the snapshots stay valid. A snapshot may stand
-// at any position that the whole log had reached: every model goes on after the last of them.
-constexpr const char* kSeparatePositions = R"(
-INSERT INTO log(model, position, kind, time, user, body, checksum)
-  SELECT model, place, kind, time, user, body, checksum FROM old_log ORDER BY place;
-INSERT INTO models
-  SELECT id, name, options,
-         whole AND born >= (SELECT value FROM facts WHERE name = 'base'),
-         max((SELECT value FROM facts WHERE name = 'last'),
-             coalesce((SELECT max(place) FROM old_log), 0))
-  FROM old_models;
-DROP TABLE old_log;
-DROP TABLE old_models;
-DELETE FROM facts WHERE name IN ('base', 'last');
 )";
 
 std::int64_t layout_of(Database& database) {
@@ -56,13 +29,14 @@ std::int64_t layout_of(Database& database) {
   return database.number("PRAGMA user_version");
 }
 
-// Runs statements and sets the present layout, all or nothing.
-void change_layout(Database& database, const std::string& statements) {
+// Runs `change` and sets the present layout, all or nothing.
+template <class Change>
+void change_layout(Database& database, Change change) {
+  database.run("BEGIN IMMEDIATE");
   try {
-    database.run(
-        fmt::format("BEGIN IMMEDIATE;{}PRAGMA user_version = {};COMMIT;", statements, kLogLayout)
-            .c_str());
-  } catch (const Error&) {
+    change();
+    database.run(fmt::format("PRAGMA user_version = {};COMMIT;", kLogLayout).c_str());
+  } catch (const std::exception&) {
     try {
       database.run("ROLLBACK");
     } catch (const Error&) {
@@ -72,20 +46,58 @@ void change_layout(Database& database, const std::string& statements) {
   }
 }
 
+bool is_old(std::int64_t layout) {
+  return layout == kLayoutOfSharedPositions || layout == kLayoutWithoutDigests;
+}
+
+// A statement with single blanks: other blanks are no difference.
+std::string plain(std::string_view sql) {
+  std::string text;
+  for (const char c : sql) {
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+      text += c;
+    } else if (!text.empty() && !text.ends_with(' ')) {
+      text += ' ';
+    }
+  }
+  while (text.ends_with(' ')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+// The statements that make the tables, as SQLite keeps them, by the tables' names.
+std::map<std::string, std::string> expected_tables() {
+  std::map<std::string, std::string> tables;
+  const std::string all = std::string(kModelsTable) + kLogTable + kOtherTables;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = all.find(';', begin)) != std::string::npos; begin = end + 1) {
+    const std::string sql = plain(std::string_view(all).substr(begin, end - begin));
+    constexpr std::string_view kCreate = "CREATE TABLE ";
+    tables[sql.substr(kCreate.size(), sql.find('(') - kCreate.size())] = sql;
+  }
+  return tables;
+}
+
 }  // namespace
+
+bool needs_log_schema(Database& database) {
+  return database.number("SELECT count(*) FROM sqlite_schema") == 0 || is_old(layout_of(database));
+}
 
 void prepare_log_schema(Database& database) {
   if (database.number("SELECT count(*) FROM sqlite_schema") == 0) {
-    change_layout(database, std::string(kModelsAndLog) + kOtherTables);
+    change_layout(database, [&] {
+      database.run((std::string(kModelsTable) + kLogTable + kOtherTables + kFirstValues).c_str());
+      write_first_facts(database);
+    });
     return;
   }
-  if (layout_of(database) == kLayoutOfSharedPositions) {
-    log_info("migrating the log",
-             {{"database", database.name()},
-              {"detail", "it needs free space of about twice the database's size"}});
-    change_layout(database, std::string("ALTER TABLE models RENAME TO old_models;"
-                                        "ALTER TABLE log RENAME TO old_log;") +
-                                kModelsAndLog + kSeparatePositions);
+  if (const std::int64_t layout = layout_of(database); is_old(layout)) {
+    log_info("migrating the log", {{"database", database.name()},
+                                   {"layout", std::to_string(layout)},
+                                   {"detail", advice_for(layout)}});
+    change_layout(database, [&] { migrate_log(database, layout); });
     log_info("migrated the log", {{"layout", std::to_string(kLogLayout)}});
   }
   check_log_schema(database);
@@ -93,19 +105,29 @@ void prepare_log_schema(Database& database) {
 
 void check_log_schema(Database& database) {
   const std::int64_t layout = layout_of(database);
-  if (layout == kLogLayout) {
-    return;
+  if (layout != kLogLayout) {
+    throw Error(
+        ErrorKind::kCorrupt,
+        fmt::format("{}: the database has layout {}, but this version of mcnb reads layout {}: {}",
+                    database.name(), layout, kLogLayout,
+                    is_old(layout)
+                        ? "an earlier version of mcnb wrote it: start `mcnb serve` on the folder "
+                          "once, which brings it to the present layout"
+                        : "use the version of mcnb that wrote it"));
   }
-  const char* advice = "use the version of mcnb that wrote it";
-  if (layout == kLayoutOfSharedPositions) {
-    advice =
-        "an earlier version of mcnb wrote it: start `mcnb serve` on the folder once, which "
-        "brings it to the present layout";
+  std::map<std::string, std::string> found;
+  Statement tables(database, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL");
+  while (tables.next()) {
+    found[std::string(tables.bytes(0))] = plain(tables.bytes(1));
   }
-  throw Error(ErrorKind::kCorrupt,
-              fmt::format("{}: the database has layout {}, but this version of mcnb reads layout "
-                          "{}: {}",
-                          database.name(), layout, kLogLayout, advice));
+  for (const auto& [name, sql] : expected_tables()) {
+    if (found[name] != sql) {
+      throw Error(ErrorKind::kCorrupt,
+                  fmt::format("{}: table {} is missing or not as mcnb makes it: restore the folder "
+                              "from a backup",
+                              database.name(), name));
+    }
+  }
 }
 
 }  // namespace mcnb

@@ -15,6 +15,17 @@ void Lease::require() const {
   }
 }
 
+std::string text_of(const Damage& damage) {
+  if (damage.first == 0) {
+    return damage.what;
+  }
+  if (damage.first == damage.last) {
+    return fmt::format("model {}, log row {}: {}", damage.model, damage.first, damage.what);
+  }
+  return fmt::format("model {}, log rows {} to {}: {}", damage.model, damage.first, damage.last,
+                     damage.what);
+}
+
 std::vector<std::uint32_t> Storage::leftover_models() {
   // Ids beyond the highest were never this log's: such snapshots are somebody else's.
   const std::uint32_t highest = log().highest_model_id();

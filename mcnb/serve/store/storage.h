@@ -45,15 +45,36 @@ struct Erasure {
   std::uint64_t until = 0;
 };
 
+// An id that a client gave to a decision or a reward, as a hash, so that a repeated request is
+// recognised. It outlives the row in the log.
+struct EventId {
+  std::uint32_t model = 0;
+  std::uint64_t key = 0;       // hash of the id
+  std::uint64_t position = 0;  // of the row
+  std::int64_t time = 0;       // of the row
+  std::uint64_t user = 0;      // hash of the user's name
+};
+
 // What is committed together.
 struct Batch {
   using ModelChange = std::variant<StoredModel, std::uint32_t>;  // a new model, or a removed id
   std::vector<ModelChange> models;  // in order: a name may be removed and used again
   std::vector<LogRow> rows;
+  std::vector<EventId> ids;       // become known to `find_id`, in place of older ones
   std::vector<Erasure> erasures;  // become known to `erasures`
 
   bool empty() const { return rows.empty() && models.empty() && erasures.empty(); }
 };
+
+// Stored data that is not what was written.
+struct Damage {
+  std::uint32_t model = 0;  // 0: it concerns all models
+  std::uint64_t first = 0;  // the positions of the rows; 0: it concerns no rows
+  std::uint64_t last = 0;
+  std::string what;  // for people
+};
+// For people: the rows and what is wrong with them.
+std::string text_of(const Damage& damage);
 
 // The models and their events.
 class LogStore {
@@ -79,6 +100,16 @@ class LogStore {
   // lost.
   virtual void commit(const Batch& batch) = 0;
 
+  // Notes outside the log, durably, that every batch committed so far may be acknowledged. A store
+  // that is opened later with less refuses (StoreOptions). Call it after `commit` and before
+  // anybody is told; it may run beside the next `commit`. Throws (kSystem).
+  virtual void acknowledge() = 0;
+
+  // The latest id with this key; nullopt if there is none.
+  virtual std::optional<EventId> find_id(std::uint32_t model, std::uint64_t key) = 0;
+  // Drops ids that are older than `time`: some of them at each call, all of them in time.
+  virtual void expire_ids(std::int64_t time) = 0;
+
   // The last position of a model that was committed; 0 for a model without events.
   virtual std::uint64_t last_position(std::uint32_t model) = 0;
   virtual std::optional<LogRow> read(std::uint32_t model, std::uint64_t position) = 0;
@@ -96,10 +127,11 @@ class LogStore {
   // for again.
   // Erases the model's rows up to a position.
   virtual void erase_until(std::uint32_t model, std::uint64_t position) = 0;
-  // Erases all rows of a model, which must have been removed.
+  // Erases all rows and ids of a model, which must have been removed.
   virtual void erase_rows(std::uint32_t model) = 0;
-  // Erases a user's rows. No byte of them is left in the store when it returns, and only then does
-  // `erasures` drop the entry. Requires that no replay needs them: see Storage::erase_user.
+  // Erases a user's rows and ids. No byte of them is left in the store when it returns, and only
+  // then does `erasures` drop the entry. Requires that no replay needs them: see
+  // Storage::erase_user.
   virtual void erase_user(const Erasure& erasure) = 0;
   // Erasures that were committed and are not finished.
   virtual std::vector<Erasure> erasures() = 0;
@@ -107,9 +139,19 @@ class LogStore {
   // Does what the store needs now and then. Call it several times a second on a thread that
   // answers nobody.
   virtual void maintain() = 0;
+  // Verifies the next part of the store, about so many bytes, and goes on from there at the next
+  // call. `finished`: the last part was verified, and the next call begins anew.
+  struct Verified {
+    std::uint64_t bytes = 0;
+    bool finished = false;
+    std::vector<Damage> found;
+  };
+  virtual Verified verify_next(std::uint64_t bytes) = 0;
+  // Verifies everything there is, which takes its time.
+  virtual std::vector<Damage> verify_all() = 0;
   // Returns if a batch could be committed now, throws if not.
   virtual void probe() = 0;
-  // Bytes that the models and rows take.
+  // Bytes that the models and rows take, without the ids.
   virtual std::uint64_t used_bytes() = 0;
   // Writes a copy of the present contents into a folder, while others go on committing.
   virtual void copy_to(const std::filesystem::path& folder) = 0;
@@ -189,10 +231,20 @@ enum class StorageAccess {
   kLook,  // read only, beside others who look; nobody may serve meanwhile
 };
 
+struct StoreOptions {
+  // A log that takes at most so many bytes is verified whole when it is opened. Of a larger one
+  // only what every start needs is verified then, and the rest by `verify_next`.
+  std::uint64_t check_bytes = std::uint64_t{64} << 20;
+  // Goes on without acknowledged events that are missing, if this is the number that the refusal
+  // names.
+  std::uint64_t accept_loss = 0;
+};
+
 // Opens a data folder (docs/FORMATS.md). kLook writes nothing into a folder that may only be read:
 // if its database has a WAL, it reads a temporary copy of both. Throws Error: kSystem if somebody
-// else has the folder, kCorrupt if it is damaged or of a layout that cannot be read.
-std::unique_ptr<Storage> open_data_folder(const std::filesystem::path& folder,
-                                          StorageAccess access);
+// else has the folder, kCorrupt if it is damaged, has less than was acknowledged, or is of a layout
+// that cannot be read. What is refused stays as it is.
+std::unique_ptr<Storage> open_data_folder(const std::filesystem::path& folder, StorageAccess access,
+                                          const StoreOptions& options = {});
 
 }  // namespace mcnb

@@ -50,6 +50,7 @@ class Fitting : public SteppedEngine {
   void step_without_fits() {
     core().compute(kAtOnce);
     core().write(kAtOnce);
+    core().acknowledge(kAtOnce);
     core().housekeep(kAtOnce);
   }
   void decide_and_reward(std::uint64_t count, const std::string& model = "m") {

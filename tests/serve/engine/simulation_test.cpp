@@ -97,7 +97,7 @@ class Simulation {
 
   void run_stage() {
     const EngineCore::Wait at_once(0);
-    switch (rng_.below(4)) {
+    switch (rng_.below(5)) {
       case 0:
         engine_.core().compute(at_once);
         break;
@@ -106,6 +106,9 @@ class Simulation {
         break;
       case 2:
         engine_.core().fit(at_once);
+        break;
+      case 3:
+        engine_.core().acknowledge(at_once);
         break;
       default:
         engine_.core().housekeep(at_once);

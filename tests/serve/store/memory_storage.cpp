@@ -150,11 +150,26 @@ class MemoryLog : public LogStore {
         model->second.last_position = std::max(model->second.last_position, row.position);
       }
     }
+    for (const EventId& id : batch.ids) {
+      changed.ids[{id.model, id.key}] = id;
+    }
     std::ranges::copy(batch.erasures, std::back_inserter(changed.erasures));
     own() = std::move(changed);
     if (fails) {
       fail("nobody knows whether the batch was stored");
     }
+  }
+
+  void acknowledge() override { look(StorageCall::kAcknowledge); }
+
+  std::optional<EventId> find_id(std::uint32_t model, std::uint64_t key) override {
+    const Look look = this->look(StorageCall::kRead);
+    const auto found = look.contents.ids.find({model, key});
+    return found == look.contents.ids.end() ? std::nullopt : std::optional(found->second);
+  }
+  void expire_ids(std::int64_t time) override {
+    const Look look = this->look(StorageCall::kErase);
+    std::erase_if(look.contents.ids, [&](const auto& entry) { return entry.second.time < time; });
   }
 
   std::uint64_t last_position(std::uint32_t model) override {
@@ -207,13 +222,19 @@ class MemoryLog : public LogStore {
     rows.erase(rows.begin(), end);
   }
   void erase_rows(std::uint32_t model) override {
-    look(StorageCall::kErase).contents.rows.erase(model);
+    const Look look = this->look(StorageCall::kErase);
+    look.contents.rows.erase(model);
+    std::erase_if(look.contents.ids, [&](const auto& entry) { return entry.first.first == model; });
   }
   void erase_user(const Erasure& erasure) override {
     const Look look = this->look(StorageCall::kErase);
     set_incomplete(look.contents, erasure.model);
     std::erase_if(look.contents.rows[erasure.model], [&](const auto& entry) {
       return entry.first <= erasure.until && entry.second.user == erasure.user;
+    });
+    std::erase_if(look.contents.ids, [&](const auto& entry) {
+      const EventId& id = entry.second;
+      return id.model == erasure.model && id.user == erasure.user && id.position <= erasure.until;
     });
     std::erase_if(look.contents.erasures, [&](const Erasure& other) {
       return other.model == erasure.model && other.user == erasure.user &&
@@ -222,6 +243,11 @@ class MemoryLog : public LogStore {
   }
   std::vector<Erasure> erasures() override { return look(StorageCall::kModels).contents.erasures; }
 
+  Verified verify_next(std::uint64_t) override {
+    look(StorageCall::kMaintain);
+    return {.bytes = 1, .finished = true, .found = {}};
+  }
+  std::vector<Damage> verify_all() override { return {}; }
   void maintain() override { look(StorageCall::kMaintain); }
   void probe() override {
     const Look look = this->look(StorageCall::kProbe);

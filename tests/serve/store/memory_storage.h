@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mcnb/serve/store/storage.h"
@@ -18,6 +19,7 @@ enum class StorageCall {
   kModels,
   kNewModel,
   kCommit,
+  kAcknowledge,
   kRead,
   kReplay,
   kErase,
@@ -73,6 +75,7 @@ class MemoryDisk {
     std::map<std::uint32_t, StoredModel> models;
     std::map<std::uint32_t, std::map<std::uint64_t, LogRow>> rows;
     std::vector<Erasure> erasures;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, EventId> ids;  // by model and key
     std::map<std::uint32_t, std::map<std::uint64_t, Snapshot>> snapshots;
     std::uint64_t owner = 0;  // 0: nobody
   };

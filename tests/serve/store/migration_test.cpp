@@ -1,10 +1,11 @@
-// Data folders of layout 2, in which positions counted over all models together, are migrated to
-// the present layout without losing anything.
+// Data folders of older layouts are migrated to the present one without losing anything: in layout
+// 2 positions counted over all models together, in layout 3 there were no digests and no witness.
 
 #include <gtest/gtest.h>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
+#include "mcnb/serve/model/event_keys.h"
 #include "mcnb/serve/model/model_state.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/serve/store/log_schema.h"
@@ -16,9 +17,27 @@ namespace {
 namespace fs = std::filesystem;
 using namespace cases;
 
-// The tables of layout 2, filled from those of the present layout. Positions must differ between
-// models. `base`: rows up to here count as trimmed.
-std::string old_layout(std::uint64_t base) {
+// The tables of layout 3, filled from those of the present layout.
+constexpr const char* kLayout3 = R"(
+ALTER TABLE models RENAME TO new_models;
+ALTER TABLE facts RENAME TO new_facts;
+DROP TABLE erasures;
+DROP TABLE ranges;
+DROP TABLE event_ids;
+DROP TABLE event_id_digests;
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BLOB NOT NULL,
+                    complete INTEGER NOT NULL, last_position INTEGER NOT NULL);
+CREATE TABLE facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE erasures(model INTEGER NOT NULL, user INTEGER NOT NULL, until INTEGER NOT NULL);
+INSERT INTO models SELECT id, name, options, complete, last_position FROM new_models;
+INSERT INTO facts SELECT name, value FROM new_facts WHERE name IN ('model', 'folder');
+DROP TABLE new_models;
+DROP TABLE new_facts;
+PRAGMA user_version = 3;)";
+
+// The tables of layout 2, filled from those of layout 3. Positions must differ between models.
+// `base`: rows up to here count as trimmed.
+std::string layout_2(std::uint64_t base) {
   return R"(
 ALTER TABLE models RENAME TO new_models;
 ALTER TABLE log RENAME TO new_log;
@@ -129,7 +148,9 @@ std::map<std::string, std::uint64_t> make_old_folder(const fs::path& folder,
     const SnapshotJob job = host.snapshot("m");
     storage->snapshots().write(1, storage->log().last_position(2), job.bytes);
   }
-  database_in(folder).run(old_layout(base).c_str());
+  database_in(folder).run(kLayout3);
+  database_in(folder).run(layout_2(base).c_str());
+  fs::remove(folder / Witness::kFileName);
   return digests;
 }
 
@@ -200,7 +221,7 @@ TEST(Migration, WhatCannotBeReadIsRefusedWithAdvice) {
   const std::string to_migrate = refusal(folder.path(), StorageAccess::kLook);
   EXPECT_NE(to_migrate.find("layout 2"), std::string::npos) << to_migrate;
   EXPECT_NE(to_migrate.find("start `mcnb serve`"), std::string::npos) << to_migrate;
-  for (const int layout : {1, 4}) {
+  for (const int layout : {1, 5}) {
     database_in(folder.path()).run(("PRAGMA user_version = " + std::to_string(layout)).c_str());
     for (const StorageAccess access : {StorageAccess::kOwn, StorageAccess::kLook}) {
       const std::string message = refusal(folder.path(), access);
@@ -212,6 +233,87 @@ TEST(Migration, WhatCannotBeReadIsRefusedWithAdvice) {
   database_in(folder.path()).run("PRAGMA application_id = 5");
   EXPECT_NE(refusal(folder.path(), StorageAccess::kOwn).find("not a database of mcnb"),
             std::string::npos);
+}
+
+// A copy of a folder that an earlier version of mcnb wrote.
+void copy_layout(const std::string& name, const fs::path& folder) {
+  const fs::path source = fs::path(MCNB_SOURCE_DIR) / "tests/serve/store/layouts" / name;
+  fs::copy(source, folder, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+}
+
+// What must be the same before and after: the bytes of all rows.
+std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> rows_in(LogStore& log) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> rows;
+  for (const StoredModel& model : log.models()) {
+    log.replay(model.id, 0, [&](const LogRow& row) { rows[{row.model, row.position}] = row.body; });
+  }
+  return rows;
+}
+
+TEST(Migration, AKeptFolderOfEveryLayoutStartsAndGoesOn) {
+  for (std::int64_t layout = 2; layout <= kLogLayout; ++layout) {
+    SCOPED_TRACE("layout " + std::to_string(layout));
+    const TemporaryFolder folder;
+    copy_layout("layout-" + std::to_string(layout), folder.path());
+    ASSERT_EQ(database_in(folder.path()).number("PRAGMA user_version"), layout);
+    const std::int64_t count = database_in(folder.path()).number("SELECT count(*) FROM log");
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> rows;
+    std::map<std::string, std::uint64_t> digests;
+    {
+      const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+      rows = rows_in(storage->log());
+      EXPECT_EQ(rows.size(), static_cast<std::size_t>(count));
+      EXPECT_TRUE(storage->log().verify_all().empty());
+      digests = digests_of(*storage);
+      EXPECT_EQ(digests_of(*storage, true), digests);
+    }
+    EXPECT_EQ(database_in(folder.path()).number("PRAGMA user_version"), kLogLayout);
+    EXPECT_TRUE(fs::exists(folder / Witness::kFileName));
+    {
+      RunningEngine running(folder.path());
+      running.play(1000, 1003);
+    }
+    const Verification states = verify_data(folder.path().string(), 1);
+    EXPECT_TRUE(states.agree) << states.lines.front();
+    const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+    const auto after = rows_in(storage->log());
+    for (const auto& [key, body] : rows) {
+      EXPECT_TRUE(after.at(key) == body) << key.first << " " << key.second;
+    }
+  }
+}
+
+// The rows of layout 3 are of the same hour, and the models remember nothing of the trimmed ones.
+TEST(Migration, IdsOfTheLastDayAreKnownAfterAMigration) {
+  const TemporaryFolder folder;
+  copy_layout("layout-3", folder.path());
+  const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
+  for (const StoredModel& model : storage->log().models()) {
+    const std::uint64_t seed = stored_model_options(model.options).seed;
+    for (int i = 0; i < 10; ++i) {
+      const std::uint64_t key = event_id_key(model.name + "-" + std::to_string(i), seed);
+      const auto found = storage->log().find_id(model.id, key);
+      ASSERT_TRUE(found.has_value()) << model.name << " " << i;
+      const auto row = storage->log().read(model.id, found->position);
+      ASSERT_TRUE(row.has_value());
+      EXPECT_EQ(row->kind, EventKind::kDecision);
+      EXPECT_EQ(row->user, found->user);
+      EXPECT_EQ(storage->log().find_id(model.id, reward_id_key(key, "r")).has_value(), i % 2 == 0);
+    }
+  }
+}
+
+TEST(Migration, ARowThatWasDamagedBeforeIsNamedAndNotLostOnTheWay) {
+  const TemporaryFolder folder;
+  copy_layout("layout-3", folder.path());
+  database_in(folder.path()).run("UPDATE log SET body = x'00' WHERE model = 2 AND position = 3");
+  EXPECT_NE(refusal(folder.path(), StorageAccess::kOwn).find("model 2, log row 3"),
+            std::string::npos);
+  const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn, {.check_bytes = 0});
+  EXPECT_NO_THROW(digests_of(*storage));  // from the snapshots, which do not need it
+  const std::vector<Damage> damage = storage->log().verify_all();
+  ASSERT_EQ(damage.size(), 1U);
+  EXPECT_EQ(damage[0].first, 3U);
 }
 
 }  // namespace

@@ -253,6 +253,44 @@ TYPED_TEST(StorageContract, AUserIsErasedOnceEverySnapshotKnowsIt) {
   EXPECT_FALSE(log.models()[0].complete);
 }
 
+TYPED_TEST(StorageContract, IdsAreFoundUntilTheyAreOldOrTheirUserIsErased) {
+  const auto storage = this->disk.open();
+  LogStore& log = storage->log();
+  Batch batch = model_of(1, "m");
+  batch.rows = rows_of(1, 1, 6).rows;
+  for (std::uint64_t i = 1; i <= 6; ++i) {
+    batch.ids.push_back({1, i << 61 | i, i, static_cast<std::int64_t>(i) * 1000, i % 3 + 1});
+  }
+  batch.ids.push_back({2, batch.ids[0].key, 9, 9000, 1});  // of another model
+  log.commit(batch);
+  const auto position_of = [&](std::uint64_t i, std::uint32_t model = 1) {
+    const std::optional<EventId> id = log.find_id(model, i << 61 | i);
+    return id ? id->position : 0;
+  };
+  for (std::uint64_t i = 1; i <= 6; ++i) {
+    EXPECT_EQ(position_of(i), i);
+  }
+  EXPECT_EQ(position_of(7), 0U);
+  EXPECT_EQ(position_of(1, 2), 9U);
+  // The later use of an id takes the place of the earlier one.
+  log.commit({.ids = {{1, std::uint64_t{1} << 61 | 1, 7, 7000, 3}}});
+  EXPECT_EQ(position_of(1), 7U);
+  log.expire_ids(3000);
+  EXPECT_EQ(position_of(2), 0U);
+  EXPECT_EQ(position_of(3), 3U);
+  log.erase_until(1, 3);
+  EXPECT_EQ(position_of(3), 3U);  // ids outlive their rows
+  log.erase_user({1, 1, 6});      // events 3 and 6
+  EXPECT_EQ(position_of(3), 0U);
+  EXPECT_EQ(position_of(6), 0U);
+  EXPECT_EQ(position_of(4), 4U);
+  EXPECT_EQ(position_of(1), 7U);
+  log.erase_rows(1);
+  EXPECT_EQ(position_of(4), 0U);
+  EXPECT_EQ(position_of(1, 2), 9U);
+  EXPECT_TRUE(log.verify_all().empty());
+}
+
 TYPED_TEST(StorageContract, WhatIsLeftOfARemovedModelIsFoundAndErased) {
   const auto storage = this->disk.open();
   storage->log().commit(model_of(1, "gone"));

@@ -40,8 +40,8 @@ ModelHost::ModelHost(Storage& storage, ThreadPool& threads, double memory_limit,
                      double idempotency_hours)
     : storage_(storage),
       threads_(threads),
-      memory_(memory_limit),
-      id_milliseconds_(static_cast<std::int64_t>(idempotency_hours * 3'600'000.0)) {}
+      id_milliseconds_(static_cast<std::int64_t>(idempotency_hours * 3'600'000.0)),
+      memory_(memory_limit) {}
 
 ModelHost::Hosted& ModelHost::find(const std::string& name) { return find_in(models_, name); }
 

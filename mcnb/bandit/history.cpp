@@ -7,6 +7,11 @@
 #include "mcnb/base/random.h"
 
 namespace mcnb {
+namespace {
+
+constexpr std::size_t kFewestNewSlots = 16;
+
+}  // namespace
 
 void Histories::add_users(std::size_t count) {
   references_.resize(references_.size() + count);
@@ -34,6 +39,13 @@ EventId Histories::store(const Sample& sample) {
   } else {
     if (slot >= 0xffffffffU) {
       throw Error(ErrorKind::kLimit, "histories: no more than 2^32 - 1 events can be held");
+    }
+    if (slots_.size() == slots_.capacity()) {
+      // Events take most of the memory of users with many rewards: twice the room would be too
+      // much.
+      const std::size_t room = slots_.size() + std::max(slots_.size() / 8, kFewestNewSlots);
+      slots_.reserve(room);
+      values_.reserve(room * stride_);
     }
     slots_.emplace_back();
     values_.resize(values_.size() + stride_);

@@ -135,16 +135,16 @@ LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_
              .next = [&](std::size_t, const std::string& last) { return client.in_turn(last); }});
 }
 
-// Measures the HTTP library and SQLite without our code.
+// Measures the HTTP server and SQLite without our code.
 void baselines(const ServeBenchOptions& options, Report& report) {
   const Folder folder(options.output);
   Server server(
       server_options(options, folder.path() / "empty", mcnb_options(options, options.groups)));
   const LoadResult empty_one = livez(server.port(), options, 1);
-  report.add("empty request, 1 connection", rate(empty_one), empty_one, "the HTTP library");
+  report.add("empty request, 1 connection", rate(empty_one), empty_one, "the HTTP server");
   const LoadResult empty = livez(server.port(), options, options.connections);
   report.add(fmt::format("empty request, {} connections", options.connections), rate(empty), empty,
-             "the HTTP library");
+             "the HTTP server");
   report.add("SQLite alone, 1 in a transaction", sqlite_alone(options, folder.path() / "alone", 1),
              {}, "rows");
 }

@@ -21,7 +21,7 @@ struct ServeBenchOptions {
 };
 
 // Puts load on the service from a client on the same machine: durable decisions per second and
-// their latency, beside SQLite alone, the HTTP library alone and the peak of the processor; then
+// their latency, beside SQLite alone, the HTTP server alone and the peak of the processor; then
 // times a restart. Prints a table and writes bench-serve.csv. Throws Error.
 void bench_serve(const ServeBenchOptions& options);
 

@@ -17,7 +17,7 @@ const std::string kRank =
     "POST /v1/models/default/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     "Content-Length: 37\r\n\r\n{\"userId\":\"u\",\"actions\":[{\"id\":\"a\"}]}";
 
-// A server with or without TLS.
+// A ServerProgram with or without TLS.
 class HostileClients : public testing::TestWithParam<bool> {
  protected:
   void start(std::vector<std::string> flags) {
@@ -207,7 +207,7 @@ TEST_P(HostileClients, ClientsWhoDoNotReadTheirResponsesGiveWay) {
 }
 
 TEST_P(HostileClients, SilentConnectionsEndSoon) {
-  start({"--header-seconds", "0.3"});  // and not after the 60 seconds of `idle_seconds`
+  start({"--header-seconds", "1"});  // and not after the 60 seconds of `idle_seconds`
   const auto nothing = silence();
   const auto half = connect();
   half->send("GET /livez HT");

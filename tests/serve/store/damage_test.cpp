@@ -26,7 +26,7 @@ constexpr StoreOptions kUnchecked{.check_bytes = 0};
 // How many bytes are flipped: the number that MCNB_FLIPS names, otherwise some tens.
 std::size_t flips() {
   const char* const named = std::getenv("MCNB_FLIPS");
-  return named != nullptr ? std::strtoull(named, nullptr, 10) : (long_tests() ? 2000 : 40);
+  return named != nullptr ? std::strtoull(named, nullptr, 10) : (long_tests() ? 1000 : 40);
 }
 
 // A database without a WAL, with two models, erased rows and ids.

@@ -66,7 +66,7 @@ TEST(Crash, NothingAcknowledgedIsLostAndNothingIsLearnedTwice) {
   int served = 0;
   for (int life = 0; life < kKills; ++life) {
     served +=
-        live_and_die(data, arguments, 40'000, rng,
+        live_and_die(data, arguments, 100'000, rng,
                      [&](std::uint16_t port, int client) { use_service(port, life, client, told); })
             ? 1
             : 0;

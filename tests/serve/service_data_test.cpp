@@ -94,6 +94,60 @@ TEST(ServiceData, ADamagedEventIsRefusedByName) {
   EXPECT_TRUE(file_contents(database) == damaged);
 }
 
+TEST(ServiceData, ALossOfAcknowledgedEventsIsRefusedUntilItIsAccepted) {
+  const TemporaryFolder folder;
+  {
+    ServerProgram server(folder / "data");
+    HttpClient http(server.port());
+    for (const char* event : {"one", "two", "three"}) {
+      const std::string body = R"({"eventId":")" + std::string(event) + R"(",)" + kRank.substr(1);
+      ASSERT_EQ(http.post("/v1/models/default/rank", body).status, 200);
+    }
+    server.kill();
+    server.wait();
+  }
+  const std::filesystem::path wal = folder / "data" / "mcnb.db-wal";
+  std::filesystem::resize_file(wal, std::filesystem::file_size(wal) - 100);
+  ServerProgram refused(folder / "data");
+  const ProgramOutcome outcome = refused.wait();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.errors.find("model 1: log rows 4 to 4 (1 events)"), std::string::npos)
+      << outcome.errors;
+  const std::string flag = "--accept-loss ";
+  const std::size_t at = outcome.errors.find(flag);
+  ASSERT_NE(at, std::string::npos) << outcome.errors;
+  const auto number = std::to_string(std::stoull(outcome.errors.substr(at + flag.size())));
+  put_file(folder / "config.toml", "accept_loss = " + number + "\n");
+  ServerProgram server(folder / "data", {"--config", (folder / "config.toml").string()});
+  HttpClient http(server.port());
+  EXPECT_EQ(http.get("/v1/models/default/events/two").status, 200);
+  EXPECT_EQ(http.get("/v1/models/default/events/three").status, 404);
+  EXPECT_NE(server.stop().errors.find("was accepted"), std::string::npos);
+}
+
+TEST(ServiceData, DamageInOldRowsIsNamedWhileTheServiceGoesOn) {
+  const TemporaryFolder folder;
+  serve_twice(folder / "data");
+  const std::filesystem::path database = folder / "data" / "mcnb.db";
+  change_byte(database, file_contents(database).find("kept") + 1);
+  ServerProgram server(folder / "data", {"--check-megabytes", "0"});
+  HttpClient http(server.port());
+  json ready;
+  for (int i = 0; i < 500 && !ready.contains("damage"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const HttpReply reply = http.get("/readyz");
+    ASSERT_EQ(reply.status, 200);
+    ready = json::parse(reply.body);
+  }
+  ASSERT_EQ(ready.at("damage").size(), 1U) << ready;
+  EXPECT_EQ(ready["damage"][0]["model"], 1);
+  EXPECT_EQ(ready["damage"][0]["first"], ready["damage"][0]["last"]);
+  EXPECT_NE(http.get("/metrics").body.find("mcnb_log_damaged 1"), std::string::npos);
+  EXPECT_EQ(code_of(http.get("/v1/models/default/events/kept")), "event_damaged");
+  EXPECT_EQ(http.get("/v1/models/default/events/later").status, 200);
+  EXPECT_NE(server.stop().errors.find("the log is damaged"), std::string::npos);
+}
+
 TEST(ServiceData, AFolderThatCannotBeWrittenIsRefused) {
   const TemporaryFolder folder;
   serve_twice(folder / "data");

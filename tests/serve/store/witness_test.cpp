@@ -63,12 +63,26 @@ TEST(Witness, ASlotThatWasCutShortLeavesTheOneBefore) {
   EXPECT_THROW(Witness::read(folder.path()), Error);
 }
 
-// A folder as a crash leaves it: with its WAL. Returns its files.
-std::map<std::string, std::string> crashed_folder(const fs::path& folder) {
+// A folder as a crash leaves it: with its WAL. Returns its files. `checkpoints`: parts of the WAL
+// were written back to the database before, so that it has later pages than the WAL's beginning.
+std::map<std::string, std::string> crashed_folder(const fs::path& folder,
+                                                  bool checkpoints = false) {
   std::map<std::string, std::string> files;
   RunningEngine running(folder);
   running.create("m", small_model());
-  running.play(0, 12);
+  running.play(0, 6);
+  if (checkpoints) {
+    // A reader of the past keeps the WAL from beginning anew.
+    Database reader(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite);
+    reader.run("BEGIN; SELECT count(*) FROM log");
+    running.play(6, 9);
+    Database(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite).checkpoint();
+    running.play(9, 12);
+    reader.run("COMMIT");
+    Database(folder / SqliteLogStore::kFileName, Database::Access::kReadWrite).checkpoint();
+  } else {
+    running.play(6, 12);
+  }
   files = all_files(folder);
   files.erase("mcnb.db-shm");
   files.erase("lock");
@@ -103,9 +117,10 @@ std::uint64_t number_in(const std::string& message) {
                                  : std::strtoull(message.c_str() + at + flag.size(), nullptr, 10);
 }
 
-TEST(Witness, AWalThatIsCutOrDamagedAnywhereIsNeverTakenSilently) {
+// Cuts or damages the WAL at random places and starts.
+void damage_wal(bool checkpoints) {
   const TemporaryFolder origin;
-  const auto files = crashed_folder(origin.path());
+  const auto files = crashed_folder(origin.path(), checkpoints);
   const std::string& wal = files.at("mcnb.db-wal");
   ASSERT_GT(wal.size(), 100'000U);
   const TemporaryFolder folder;
@@ -134,6 +149,7 @@ TEST(Witness, AWalThatIsCutOrDamagedAnywhereIsNeverTakenSilently) {
     if (message.empty()) {
       const auto storage = open_data_folder(folder.path(), StorageAccess::kOwn);
       EXPECT_EQ(storage->log().last_position(1), last);
+      EXPECT_TRUE(storage->log().verify_all().empty());
     } else {
       ++refused;
       EXPECT_TRUE(file_contents(folder / "mcnb.db-wal") == bytes) << "what was refused was changed";
@@ -142,6 +158,10 @@ TEST(Witness, AWalThatIsCutOrDamagedAnywhereIsNeverTakenSilently) {
   }
   EXPECT_GT(refused, places / 2);
 }
+
+TEST(Witness, AWalThatIsCutOrDamagedAnywhereIsNeverTakenSilently) { damage_wal(false); }
+
+TEST(Witness, NorIsOneWhoseEndIsInTheDatabaseAlready) { damage_wal(true); }
 
 TEST(Witness, ALossIsNamedAndCanBeAcceptedOnce) {
   const TemporaryFolder origin;

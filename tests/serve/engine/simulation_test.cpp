@@ -1,272 +1,15 @@
-// The engine in one thread: thousands of requests in an order that a seed decides, on a disk that
-// fails and with crashes in between. The promises hold, and everything happens the same way twice.
+// The engine in one thread (simulation.h). The promises hold, and everything happens the same way
+// twice.
 
-#include <gtest/gtest.h>
+#include "tests/serve/engine/simulation.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "mcnb/base/error.h"
-#include "mcnb/base/random.h"
 #include "tests/long_tests.h"
 #include "tests/sanitizers.h"
-#include "tests/serve/engine/stepped_engine.h"
 
 namespace mcnb::simulation_test {
 namespace {
 
-using namespace cases;
-
-ModelOptions waiting_model() {
-  ModelOptions options = small_model();
-  options.waiting_seconds = 10.0;
-  return options;
-}
-
-// It fits its rewards often.
-ModelOptions fitting_model() {
-  ModelOptions options = waiting_model();
-  options.policy = parse_policy("hierarchical:first_fit=3:fit_growth=1.01:half_life=80");
-  return options;
-}
-
-// Every fifth event is one of the model that fits.
-std::string model_of(std::uint64_t event) { return event % 5 == 4 ? "second" : "m"; }
-
-struct Plan {
-  std::uint64_t seed = 0;
-  std::size_t rounds = 0;
-  bool failures = false;  // of the disk, and crashes
-  bool erasing = false;   // users are forgotten, the log is trimmed, a model is deleted
-  double trouble = 1.0;   // how much more often than usual something fails
-};
-
-EngineOptions options_of(const Plan& plan) {
-  EngineOptions options = stepped_options();
-  // Decisions among many actions are computed in parts, of which each call has one.
-  options.large_seconds = 30e-6;
-  options.least_part_seconds = 4e-6;
-  if (plan.erasing) {
-    options.log_bytes = 150'000;
-  }
-  return options;
-}
-
-// Draws what happens next, and remembers what the engine has acknowledged.
-class Simulation {
- public:
-  explicit Simulation(const Plan& plan)
-      : plan_(plan), rng_(plan.seed, Stream::kTest), engine_(options_of(plan)) {
-    create("m", waiting_model());
-    create("second", fitting_model());
-  }
-
-  void run() {
-    for (std::size_t round = 0; round < plan_.rounds; ++round) {
-      engine_.clock.advance(static_cast<std::int64_t>(rng_.below(200)));
-      if (plan_.failures) {
-        disturb();
-      }
-      submit_something();
-      for (std::uint64_t stages = rng_.below(5); stages > 0; --stages) {
-        run_stage();
-      }
-    }
-    settle();
-  }
-
-  // Everything that was answered, in order, and the states at the end.
-  std::vector<std::string> transcript;
-  // Acknowledged decisions, as bytes, by the number of their event.
-  std::map<std::uint64_t, std::string> decisions;
-  std::uint64_t learned_surely = 0;   // rewards that were acknowledged as learned
-  std::uint64_t learned_perhaps = 0;  // rewards with an outcome that the client does not know
-  std::size_t restarts = 0;
-  std::size_t refused = 0;
-  std::size_t large = 0;  // acknowledged decisions that were computed in parts
-
-  SteppedEngine& engine() { return engine_; }
-
- private:
-  void create(const std::string& name, const ModelOptions& options) {
-    const auto task = engine_.run(control_task(
-        [&](ControlTask&, ModelHost& host, std::int64_t) { host.create(name, options); }));
-    ASSERT_FALSE(task->error.has_value()) << task->error->message;
-  }
-
-  void run_stage() {
-    const EngineCore::Wait at_once(0);
-    switch (rng_.below(5)) {
-      case 0:
-        engine_.core().compute(at_once);
-        break;
-      case 1:
-        engine_.core().write(at_once);
-        break;
-      case 2:
-        engine_.core().fit(at_once);
-        break;
-      case 3:
-        engine_.core().acknowledge(at_once);
-        break;
-      default:
-        engine_.core().housekeep(at_once);
-    }
-  }
-
-  void disturb() {
-    if (rng_.chance(0.02 * plan_.trouble)) {
-      engine_.disk().set_commit_failure(rng_.chance(0.5) ? CommitFailure::kBeforeStoring
-                                                         : CommitFailure::kAfterStoring);
-      engine_.disk().fail_call(1 + rng_.below(30));
-    }
-    if (rng_.chance(0.005)) {
-      engine_.disk().fail_always(StorageCall::kCommit);
-      engine_.disk().fail_always(StorageCall::kProbe);
-    }
-    if (rng_.chance(0.03)) {
-      engine_.disk().heal();
-    }
-    if (rng_.chance(0.003 * plan_.trouble)) {
-      crash();
-    }
-  }
-
-  void crash() {
-    engine_.crash();
-    for (const auto& reward : rewards_under_way_) {
-      learned_perhaps += reward.second;
-    }
-    rewards_under_way_.clear();
-    engine_.disk().heal();
-    engine_.start();
-    ++restarts;
-    transcript.emplace_back("crash");
-  }
-
-  void submit_something() {
-    const std::uint64_t kind = rng_.below(plan_.erasing ? 102 : 100);
-    if (kind < 50 || events_ == 0) {
-      submit_rank(events_++);
-    } else if (kind < 55) {
-      submit_rank(rng_.below(events_));  // again
-    } else if (kind < 95) {
-      submit_reward(rng_.chance(0.8)
-                        ? events_ - 1 - rng_.below(std::min<std::uint64_t>(events_, 50))
-                        : rng_.below(events_));
-    } else if (kind < 98) {
-      submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
-               task.snapshots.push_back(host.snapshot("m"));
-             }),
-             "snapshot");
-    } else if (kind < 100) {
-      auto task = std::make_shared<ActivationTask>();
-      task->model = "m";
-      task->activation.event_id = request_of(rng_.below(events_), "").event_id;
-      submit(task, "activate");
-    } else if (kind == 100) {
-      const std::string user = "user-" + std::to_string(rng_.below(7));
-      const std::string model = rng_.chance(0.5) ? "m" : "second";
-      submit(control_task([user, model](ControlTask& task, ModelHost& host, std::int64_t time) {
-               erase_afterwards(task, host.forget(model, user, time));
-             }),
-             "forget " + user);
-    } else {
-      submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
-               const std::uint32_t id = host.report("second").id;
-               host.remove("second");
-               task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
-               host.create("second", fitting_model());
-             }),
-             "make second anew");
-    }
-  }
-
-  void submit_rank(std::uint64_t event) {
-    RankRequest request = request_of(event, "user-" + std::to_string(event % 7));
-    request.deferred = event % 11 == 0;
-    if (event % 13 == 5) {
-      add_actions(request, 60);
-    }
-    const auto task = rank_task(request, model_of(event));
-    submit(task, "rank " + std::to_string(event), [this, event, own = task.get()] {
-      large += own->large ? 1 : 0;
-      const std::string bytes = encode_event(own->decision);
-      transcript.back() += " " + own->decision.actions[own->decision.chosen].id;
-      const auto known = decisions.emplace(event, bytes).first;
-      EXPECT_TRUE(plan_.erasing || known->second == bytes) << event << " was decided twice";
-    });
-  }
-
-  void submit_reward(std::uint64_t event) {
-    const auto task =
-        reward_task(request_of(event, "").event_id, event % 2 == 0 ? 1.0F : 0.0F, model_of(event));
-    const bool counted = model_of(event) == "m";  // which is never deleted
-    rewards_under_way_[task.get()] = counted ? 1 : 0;
-    const auto forget_it = [this, own = task.get()] {
-      const std::uint64_t count = rewards_under_way_.at(own);
-      rewards_under_way_.erase(own);
-      return count;
-    };
-    submit(
-        task, "reward " + std::to_string(event),
-        [this, forget_it, own = task.get()] {
-          const std::uint64_t count = forget_it();
-          transcript.back() += " " + std::to_string(static_cast<int>(own->outcome));
-          learned_surely += own->outcome == RewardOutcome::kLearned ? count : 0;
-        },
-        [this, forget_it](const ServiceError& error) {
-          const std::uint64_t count = forget_it();
-          learned_perhaps += error.status() >= 500 ? count : 0;
-        });
-  }
-
-  // `on_success` and `on_failure` are called when the task is answered.
-  void submit(const Task& task, std::string name, std::function<void()> on_success = {},
-              std::function<void(const ServiceError&)> on_failure = {}) {
-    auto answered = std::make_shared<bool>(false);
-    base_of(task).done = [this, base = &base_of(task), name = std::move(name), answered, on_success,
-                          on_failure] {
-      EXPECT_FALSE(*answered) << name << " was answered twice";
-      *answered = true;
-      const std::optional<ServiceError>& error = base->error;
-      transcript.push_back(name + (error ? ": " + error->message : ""));
-      if (!error && on_success) {
-        on_success();
-      } else if (error && on_failure) {
-        on_failure(*error);
-      }
-      refused += error && error->status() == 503 ? 1 : 0;
-    };
-    base_of(task).client = "client-" + std::to_string(rng_.below(3));
-    ASSERT_TRUE(engine_.core().submit(task));
-    // Nothing waits forever: the queue stays short.
-    for (int i = 0; rng_.chance(0.1) && i < 3; ++i) {
-      engine_.core().step();
-    }
-  }
-
-  // The disk works again, and everything that waits is answered.
-  void settle() {
-    engine_.disk().heal();
-    for (int i = 0; i < 100; ++i) {
-      engine_.clock.advance(100);
-      engine_.core().step();
-    }
-    EXPECT_TRUE(engine_.core().ready());
-    EXPECT_TRUE(rewards_under_way_.empty());
-    for (const auto& [name, digest] : engine_.digests()) {
-      transcript.push_back(name + " " + std::to_string(digest));
-    }
-  }
-
-  Plan plan_;
-  Rng rng_;
-  SteppedEngine engine_;
-  std::uint64_t events_ = 0;
-  std::map<const RewardTask*, std::uint64_t> rewards_under_way_;
-};
+using namespace simulation;
 
 TEST(Simulation, EverythingHappensTheSameWayTwice) {
   const Plan plan{.seed = 3, .rounds = 3000, .failures = true, .erasing = true};
@@ -282,45 +25,6 @@ TEST(Simulation, EverythingHappensTheSameWayTwice) {
   Simulation other({.seed = 2, .rounds = 100, .failures = true, .erasing = true});
   other.run();
   EXPECT_FALSE(other.transcript == first.transcript);
-}
-
-TEST(Simulation, WhatWasAcknowledgedSurvivesFailuresAndCrashes) {
-  for (const std::uint64_t seed : {11, 12, 13}) {
-    Simulation simulation({.seed = seed, .rounds = 2000, .failures = true});
-    simulation.run();
-    EXPECT_GT(simulation.refused, 20U);
-    EXPECT_GT(simulation.decisions.size(), 500U);
-    EXPECT_GT(simulation.large, 10U);
-    SteppedEngine& engine = simulation.engine();
-    const ModelReport report = engine.report("m");
-    const std::uint64_t learned = report.counts.learned - report.counts.defaults;
-    EXPECT_GE(learned, simulation.learned_surely);
-    EXPECT_LE(learned, simulation.learned_surely + simulation.learned_perhaps);
-    EXPECT_GT(simulation.learned_surely, 100U);
-    for (const auto& [event, bytes] : simulation.decisions) {
-      engine.run(control_task([&](ControlTask&, ModelHost& host, std::int64_t) {
-        const auto found = host.look_up(model_of(event), request_of(event, "").event_id);
-        EXPECT_TRUE(encode_event(found.decision) == bytes) << event;
-      }));
-    }
-  }
-}
-
-TEST(Simulation, TheDiskGivesTheStateFromTheBaseFromSnapshotsAndAfterACrash) {
-  for (const bool erasing : {false, true}) {
-    Simulation simulation({.seed = 21, .rounds = 2500, .failures = true, .erasing = erasing});
-    simulation.run();
-    SteppedEngine& engine = simulation.engine();
-    engine.digests();  // takes what the housekeeping still wants with it
-    const auto state = engine.digests();
-    engine.crash();
-    EXPECT_EQ(stored_digests(engine.disk(), false), state);
-    EXPECT_EQ(stored_digests(engine.disk(), true), state);
-    engine.start();
-    EXPECT_EQ(engine.digests(), state);
-    engine.stop();
-    EXPECT_EQ(stored_digests(engine.disk(), false), state);
-  }
 }
 
 // What must be true after any simulation: what was acknowledged is there, each reward was learned
@@ -345,6 +49,35 @@ void expect_promises_kept(Simulation& simulation, bool erasing) {
   engine.crash();
   EXPECT_EQ(stored_digests(engine.disk(), false), state);
   EXPECT_EQ(stored_digests(engine.disk(), true), state);
+}
+
+TEST(Simulation, WhatWasAcknowledgedSurvivesFailuresAndCrashes) {
+  for (const std::uint64_t seed : {11, 12, 13}) {
+    Simulation simulation({.seed = seed, .rounds = 2000, .failures = true});
+    simulation.run();
+    EXPECT_GT(simulation.refused, 20U);
+    EXPECT_GT(simulation.decisions.size(), 500U);
+    EXPECT_GT(simulation.learned_surely, 100U);
+    EXPECT_GT(simulation.large, 10U);
+    expect_promises_kept(simulation, false);
+  }
+}
+
+TEST(Simulation, TheDiskGivesTheStateFromTheBaseFromSnapshotsAndAfterACrash) {
+  for (const bool erasing : {false, true}) {
+    Simulation simulation({.seed = 21, .rounds = 2500, .failures = true, .erasing = erasing});
+    simulation.run();
+    SteppedEngine& engine = simulation.engine();
+    engine.digests();  // takes what the housekeeping still wants with it
+    const auto state = engine.digests();
+    engine.crash();
+    EXPECT_EQ(stored_digests(engine.disk(), false), state);
+    EXPECT_EQ(stored_digests(engine.disk(), true), state);
+    engine.start();
+    EXPECT_EQ(engine.digests(), state);
+    engine.stop();
+    EXPECT_EQ(stored_digests(engine.disk(), false), state);
+  }
 }
 
 // Search instead of luck: short simulations of many seeds, each with much trouble. The same seed

@@ -247,7 +247,8 @@ std::string config_text(const ServerOptions& options) {
   text +=
       "\n# Models that the service creates at its start unless they exist. If none is listed and "
       "the\n"
-      "# data folder is empty, it creates a model named default.\n"
+      "# data folder is empty, it creates a model named default. Existing models get the settings\n"
+      "# that are named here (from `mode` on); the other options are fixed when a model is made.\n"
       "#[models.default]\n#policy = \"hierarchical\"\n";
   const OptionValues standard = option_values({});
   for (const OptionHelp& option : model_option_help()) {

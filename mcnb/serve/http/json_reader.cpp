@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <vector>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/options.h"
@@ -24,41 +24,34 @@ simdjson::dom::parser& parser_of_this_thread() {
   return parser;
 }
 
-constexpr std::size_t kFewMembers = 16;  // compared with each other, instead of by a table
-
-// The name that occurs twice among the members of an object; nullopt if there is none.
-std::optional<std::string_view> repeated_name(const JsonObject& object) {
-  std::array<std::string_view, kFewMembers> few;
-  std::unordered_set<std::string_view> many;
-  std::size_t count = 0;
+// A name that occurs twice among the members of an object; nullopt if there is none. Sorts, since
+// clients can choose names that a hash table takes long for. `names` is scratch memory.
+std::optional<std::string_view> repeated_name(const JsonObject& object,
+                                              std::vector<std::string_view>& names) {
+  names.clear();
   for (const auto member : object) {
-    const auto end = few.begin() + static_cast<std::ptrdiff_t>(std::min(count, kFewMembers));
-    if (std::find(few.begin(), end, member.key) != end ||
-        (count >= kFewMembers && !many.insert(member.key).second)) {
-      return member.key;
-    }
-    if (count < kFewMembers) {
-      few[count] = member.key;
-    }
-    ++count;
+    names.push_back(member.key);
   }
-  return std::nullopt;
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::adjacent_find(names);
+  return repeated == names.end() ? std::nullopt : std::optional(*repeated);
 }
 
 // Programs disagree about which of two members of one name counts, so there must be only one.
 // `path` is where the value is: "actions[3].features".
-void refuse_repeated_names(const JsonValue& value, std::string& path) {
+void refuse_repeated_names(const JsonValue& value, std::string& path,
+                           std::vector<std::string_view>& names) {
   const std::size_t length = path.size();
   if (value.type() == element_type::OBJECT) {
     const JsonObject object(value);
-    if (const auto name = repeated_name(object)) {
+    if (const auto name = repeated_name(object, names)) {
       path += (path.empty() ? "" : ".") + std::string(*name);
       refuse_field(path, "the key occurs twice in its object");
     }
     for (const auto member : object) {
       if (member.value.is_object() || member.value.is_array()) {
         path += (path.empty() ? "" : ".") + std::string(member.key);
-        refuse_repeated_names(member.value, path);
+        refuse_repeated_names(member.value, path, names);
         path.resize(length);
       }
     }
@@ -67,7 +60,7 @@ void refuse_repeated_names(const JsonValue& value, std::string& path) {
     for (const JsonValue element : JsonArray(value)) {
       if (element.is_object() || element.is_array()) {
         path += fmt::format("[{}]", index);
-        refuse_repeated_names(element, path);
+        refuse_repeated_names(element, path, names);
         path.resize(length);
       }
       ++index;
@@ -96,7 +89,8 @@ JsonObject parse_object(std::string_view body) {
     refuse_request(ErrorCode::kBadJson, "expected an object in the body");
   }
   std::string path;
-  refuse_repeated_names(root, path);
+  std::vector<std::string_view> names;
+  refuse_repeated_names(root, path, names);
   return object;
 }
 

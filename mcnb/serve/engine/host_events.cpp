@@ -294,7 +294,12 @@ void ModelHost::judge_late_activation(Hosted& hosted, const Activation& activati
   if (hosted.model->was_rewarded(event_id)) {
     return;
   }
-  const std::optional<Decision> decision = read_decision(hosted, *position);
+  std::optional<Decision> decision;
+  try {
+    decision = read_decision(hosted, *position);
+  } catch (const Error& error) {
+    throw RequestRefused(damaged_event(event_id, error));
+  }
   if (!decision || decision->deferred) {
     refuse_request(ErrorCode::kEventEnded,
                    fmt::format("the waiting time of event \"{}\" is over: activating it changes "

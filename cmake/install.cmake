@@ -18,6 +18,7 @@ set(public_headers
   numeric/network_shape.h           # how large a network is; check_round of policy.h takes it
   numeric/network.h                 # features and samples, and one network
   bandit/policy.h                   # rounds, arms, scores, and the interface of all policies
+  bandit/policy_size.h              # part of policies.h: what a policy will take
   bandit/policies.h                 # makes, saves and loads policies by name
   bandit/user_count.h               # part of basic_policy.h
   bandit/basic_policy.h             # the base of policies of your own

@@ -18,69 +18,81 @@
 namespace mcnb {
 namespace {
 
+using O = ServerOptions;
+
+void add_listening(OptionTable<O>& t) {
+  t.text("data", &O::data, "a path", "folder of the database and the snapshots");
+  t.text("host", &O::host, "a name or an address",
+         "address to listen on; an address other than loopback requires keys");
+  t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any free port");
+  t.text("certificate", &O::certificate, "a path", "PEM file of the certificate chain, for TLS");
+  t.text("private_key", &O::private_key, "a path", "PEM file of the certificate's private key");
+  t.count("threads", &O::threads, {0, 1024},
+          "threads that compute decisions; 0: one per processor");
+  t.count("connections", &O::connections, {1, 1e5}, "open connections at most");
+  t.count("connections_per_address", &O::connections_per_address, {0, 1e5},
+          "open connections of one address at most; 0: no limit");
+  t.count("reserved_connections", &O::reserved_connections, {0, 1000},
+          "further connections that serve only health, metrics and administration");
+  t.text("trusted_proxies", &O::trusted_proxies, "addresses or networks, with commas",
+         "proxies without a limit per address, whose header X-Forwarded-For names the client");
+  t.text("host_names", &O::host_names, "names, with commas",
+         "names beside loopback that the header Host may have; without keys all others are "
+         "refused");
+  t.text("origins", &O::origins, "origins, with commas",
+         "web pages that may send requests from a browser; without keys all others are refused");
+  t.text("audit_log", &O::audit_log, "a path",
+         "file for the lines about changes and refused keys, which the log has, too");
+}
+
+void add_limits(OptionTable<O>& t) {
+  t.count("queue", &O::queue, {1, 1e5},
+          "waiting requests at most; further ones get status 503 with Retry-After");
+  t.number("wait_seconds", &O::wait_seconds, {0.01, 3600},
+           "seconds that a request may wait before work on it begins; later ones get status 503");
+  t.number("decision_seconds", &O::decision_seconds, {0.001, 3600},
+           "estimated seconds of one decision at most; larger requests get status 413");
+  t.number("memory_gigabytes", &O::memory_gigabytes, {0, 1e6},
+           "memory of all models, their snapshots and waiting requests; 0: three quarters of what "
+           "the machine or the cgroup has");
+  t.number("idle_seconds", &O::idle_seconds, {0.1, 3600},
+           "seconds that a connection may be silent between two requests");
+  t.number("header_seconds", &O::header_seconds, {0.1, 3600},
+           "seconds that the headers of a request may take; with the TLS handshake, from the "
+           "beginning of a connection to its first request");
+  t.number("body_seconds", &O::body_seconds, {0.1, 3600},
+           "seconds that the body of a request may take");
+}
+
+void add_log(OptionTable<O>& t) {
+  t.number("restart_seconds", &O::restart_seconds, {0.01, 1e6},
+           "seconds that a restart may replay the log; decides how often snapshots are written");
+  t.number("log_gigabytes", &O::log_gigabytes, {0.001, 1e6},
+           "size of the log in gigabytes; beyond it the oldest events are erased, after new "
+           "snapshots");
+  t.number("log_days", &O::log_days, {0.001, 1e5},
+           "age in days at which events are erased, after new snapshots");
+  t.number("idempotency_hours", &O::idempotency_hours, {0, 8760},
+           "hours for which the id of every event is recognised, so that a repeated request is "
+           "neither decided nor learned again");
+  t.number("verify_megabytes", &O::verify_megabytes, {0, 1e4},
+           "megabytes of the log that are verified in a second, in the background; 0: none");
+  t.number("check_megabytes", &O::check_megabytes, {0, 1e6},
+           "size in megabytes up to which the start verifies the whole log; a larger one is "
+           "verified in the background");
+  t.count("accept_loss", &O::accept_loss, {0, 9e15},
+          "number that a refused start names: goes on without the acknowledged events that are "
+          "missing");
+  t.text("personalizer_model", &O::personalizer_model, "a model's name",
+         "model behind the paths of the retired Personalizer service");
+}
+
 const OptionTable<ServerOptions>& table() {
   static const OptionTable<ServerOptions> kTable = [] {
-    using O = ServerOptions;
     OptionTable<O> t;
-    t.text("data", &O::data, "a path", "folder of the database and the snapshots");
-    t.text("host", &O::host, "a name or an address",
-           "address to listen on; an address other than loopback requires keys");
-    t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any free port");
-    t.text("certificate", &O::certificate, "a path", "PEM file of the certificate chain, for TLS");
-    t.text("private_key", &O::private_key, "a path", "PEM file of the certificate's private key");
-    t.count("threads", &O::threads, {0, 1024},
-            "threads that compute decisions; 0: one per processor");
-    t.count("connections", &O::connections, {1, 1e5}, "open connections at most");
-    t.count("connections_per_address", &O::connections_per_address, {0, 1e5},
-            "open connections of one address at most; 0: no limit");
-    t.count("reserved_connections", &O::reserved_connections, {0, 1000},
-            "further connections that serve only health, metrics and administration");
-    t.text("trusted_proxies", &O::trusted_proxies, "addresses or networks, with commas",
-           "proxies without a limit per address, whose header X-Forwarded-For names the client");
-    t.text("host_names", &O::host_names, "names, with commas",
-           "names beside loopback that the header Host may have; without keys all others are "
-           "refused");
-    t.text("origins", &O::origins, "origins, with commas",
-           "web pages that may send requests from a browser; without keys all others are refused");
-    t.text("audit_log", &O::audit_log, "a path",
-           "file for the lines about changes and refused keys, which the log has, too");
-    t.count("queue", &O::queue, {1, 1e5},
-            "waiting requests at most; further ones get status 503 with Retry-After");
-    t.number("wait_seconds", &O::wait_seconds, {0.01, 3600},
-             "seconds that a request may wait before work on it begins; later ones get status 503");
-    t.number("decision_seconds", &O::decision_seconds, {0.001, 3600},
-             "estimated seconds of one decision at most; larger requests get status 413");
-    t.number(
-        "memory_gigabytes", &O::memory_gigabytes, {0, 1e6},
-        "memory of all models, their snapshots and waiting requests; 0: three quarters of what "
-        "the machine or the cgroup has");
-    t.number("idle_seconds", &O::idle_seconds, {0.1, 3600},
-             "seconds that a connection may be silent between two requests");
-    t.number("header_seconds", &O::header_seconds, {0.1, 3600},
-             "seconds that the headers of a request may take; with the TLS handshake, from the "
-             "beginning of a connection to its first request");
-    t.number("body_seconds", &O::body_seconds, {0.1, 3600},
-             "seconds that the body of a request may take");
-    t.number("restart_seconds", &O::restart_seconds, {0.01, 1e6},
-             "seconds that a restart may replay the log; decides how often snapshots are written");
-    t.number("log_gigabytes", &O::log_gigabytes, {0.001, 1e6},
-             "size of the log in gigabytes; beyond it the oldest events are erased, after new "
-             "snapshots");
-    t.number("log_days", &O::log_days, {0.001, 1e5},
-             "age in days at which events are erased, after new snapshots");
-    t.number("idempotency_hours", &O::idempotency_hours, {0, 8760},
-             "hours for which the id of every event is recognised, so that a repeated request is "
-             "neither decided nor learned again");
-    t.number("verify_megabytes", &O::verify_megabytes, {0, 1e4},
-             "megabytes of the log that are verified in a second, in the background; 0: none");
-    t.number("check_megabytes", &O::check_megabytes, {0, 1e6},
-             "size in megabytes up to which the start verifies the whole log; a larger one is "
-             "verified in the background");
-    t.count("accept_loss", &O::accept_loss, {0, 9e15},
-            "number that a refused start names: goes on without the acknowledged events that are "
-            "missing");
-    t.text("personalizer_model", &O::personalizer_model, "a model's name",
-           "model behind the paths of the retired Personalizer service");
+    add_listening(t);
+    add_limits(t);
+    add_log(t);
     return t;
   }();
   return kTable;

@@ -70,7 +70,7 @@ Cuts cut_power(const Recording& recording, const Promises& promises, std::uint64
     restore_after_cut(recording, moment, rng, folder->path(), ignored);
     if (rng.chance(0.3)) {  // a second cut, while the service starts again
       Moment begin = 0;
-      const Recording start = record_start(folder->path(), begin);
+      const Recording start = record_start(folder->path(), promises, begin);
       folder = std::make_unique<TemporaryFolder>();
       restore_after_cut(start, begin + rng.below(start.size() - begin + 1), rng, folder->path(),
                         ignored);

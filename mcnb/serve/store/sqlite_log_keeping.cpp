@@ -25,8 +25,8 @@ constexpr std::int64_t kPagesAtOnce = 1024;  // that are cleared while commits w
 constexpr std::size_t kIdsAtOnce = 500;
 constexpr std::size_t kIdsPerSearch = 20'000;  // for old ones, at each call
 constexpr std::int64_t kIdBytes = 64;          // of the disk, about
-constexpr std::uintmax_t kPageBytes = 8192;
-constexpr std::uintmax_t kCheckpointBytes = 512 * kPageBytes;  // of WAL that `maintain` writes back
+constexpr std::uintmax_t kCheckpointBytes =
+    512 * SqliteLogStore::kPageBytes;  // of WAL that `maintain` writes back
 constexpr auto kBetweenCheckpoints = 500ms;
 
 // Half of the disk's time is left to commits.

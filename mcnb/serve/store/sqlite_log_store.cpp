@@ -16,7 +16,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uintmax_t kPageBytes = 8192;
 constexpr int kMostWalPages = 8 * 1024;  // beyond them a commit writes the WAL back itself
 
 // SQLite then looks at every cell before it uses a page.
@@ -74,7 +73,7 @@ std::unique_ptr<SqliteLogStore::Connection> SqliteLogStore::connect(Database::Ac
   auto connection = std::make_unique<Connection>(path_, access);
   Database& database = connection->database;
   if (database.number("SELECT count(*) FROM sqlite_schema") == 0) {
-    database.run(fmt::format("PRAGMA page_size = {}", kPageBytes).c_str());
+    database.run(fmt::format("PRAGMA page_size = {}", SqliteLogStore::kPageBytes).c_str());
   }
   // Database counts the pages of the WAL, which switches SQLite's own checkpoints off.
   database.run(

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -22,6 +23,7 @@ class SqliteLogStore : public LogStore {
  public:
   enum class Access { kReadOnly, kReadWrite };
   static constexpr const char* kFileName = "mcnb.db";
+  static constexpr std::uintmax_t kPageBytes = 8192;
 
   // kReadWrite makes the database if it is missing or empty, and migrates an older layout;
   // kReadOnly refuses both. Refuses a damaged database, and one that has less than the witness

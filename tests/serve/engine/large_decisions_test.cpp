@@ -63,6 +63,7 @@ class Parted : public SteppedEngine {
   void compute_and_write() {
     core().compute(kAtOnce);
     core().write(kAtOnce);
+    core().acknowledge(kAtOnce);
   }
 };
 

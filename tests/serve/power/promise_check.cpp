@@ -223,7 +223,7 @@ class PromiseCheck {
     Metrics metrics;
     std::unique_ptr<Storage> storage = open_data_folder(data_, StorageAccess::kOwn);
     Storage& own = *storage;
-    EngineCore core(std::move(storage), recorded_options(), clock, metrics);
+    EngineCore core(std::move(storage), recorded_options(promises_.trims), clock, metrics);
     if (!unfinished_backups().empty()) {
       broken("a backup that was being made is still there");
     }
@@ -265,7 +265,7 @@ std::vector<std::string> broken_promises(const fs::path& folder, const Promises&
   return PromiseCheck(folder / RecordedService::kData, promises, cut).run();
 }
 
-Recording record_start(const fs::path& folder, Moment& begin) {
+Recording record_start(const fs::path& folder, const Promises& promises, Moment& begin) {
   const WithoutSyncs quickly;
   FileRecorder recorder(folder);
   begin = recorder.count();
@@ -273,7 +273,7 @@ Recording record_start(const fs::path& folder, Moment& begin) {
     ManualClock clock;
     Metrics metrics;
     EngineCore core(open_data_folder(folder / RecordedService::kData, StorageAccess::kOwn),
-                    recorded_options(), clock, metrics);
+                    recorded_options(promises.trims), clock, metrics);
     for (int step = 0; step < 10; ++step) {
       clock.advance(200);
       core.step();

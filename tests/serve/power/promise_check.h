@@ -18,6 +18,7 @@ std::vector<std::string> broken_promises(const std::filesystem::path& folder,
 // What a start of the service does to the files of such a folder, with the work that it takes up
 // again. `begin` gets the number of operations that stand for what was there before. A service that
 // does not start does something, too.
-Recording record_start(const std::filesystem::path& folder, Moment& begin);
+Recording record_start(const std::filesystem::path& folder, const Promises& promises,
+                       Moment& begin);
 
 }  // namespace mcnb::power

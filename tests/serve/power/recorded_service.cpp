@@ -22,9 +22,11 @@ std::string event_name(std::uint64_t number) { return "event-" + std::to_string(
 
 }  // namespace
 
-EngineOptions recorded_options() {
+EngineOptions recorded_options(bool trims) {
   EngineOptions options = stepped_options();
-  options.log_bytes = 100'000;
+  if (trims) {
+    options.log_bytes = 100'000;
+  }
   return options;
 }
 

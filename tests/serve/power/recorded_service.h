@@ -61,9 +61,10 @@ struct Promises {
   std::vector<ForgottenUser> forgotten;
   std::vector<MadeBackup> backups;
   std::map<Moment, std::uint64_t> asked;  // decisions of "m" that were asked for, by moment
+  bool trims = true;                      // whether the log is kept so small that it is trimmed
 };
 
-EngineOptions recorded_options();
+EngineOptions recorded_options(bool trims = true);
 RankRequest recorded_request(std::uint64_t event, const std::string& user);
 
 class RecordedService {

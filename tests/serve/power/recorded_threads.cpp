@@ -14,6 +14,7 @@ class ThreadedService {
       : recorder_(folder), running_(folder / RecordedService::kData) {
     running_.create("m", small_model());
     promises_.lives.push_back({"m", recorder_.count(), 0});
+    promises_.trims = false;
   }
 
   ThreadedLife live(std::uint64_t rounds) {

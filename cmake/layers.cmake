@@ -1,12 +1,12 @@
 include(GNUInstallDirs)
 
 # Files that MCNB_BATCH leaves alone, because another file of the layer has the same name in its
-# anonymous namespace.
+# anonymous namespace, or because a class of theirs has members of such types.
 set(MCNB_APART
   bandit/linear/sclub_clusters bandit/mcnb/meta_learner numeric/ridge
   data/formats/idx data/formats/notmnist data/formats/npy data/prepare/reduced_ratings
   data/prepare/truncated_svd data/sets/mushroom data/sets/unpack serve/engine/housekeeping
-  serve/engine/snapshot_schedule)
+  serve/engine/snapshot_schedule serve/http/http_server serve/http/tls)
 
 # compile_together(TARGET SOURCES...): compiles MCNB_BATCH files as one.
 function(compile_together target)

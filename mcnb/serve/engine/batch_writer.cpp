@@ -10,7 +10,7 @@ namespace mcnb {
 namespace {
 
 // One is committed while the next ones are computed. More would only make answers wait.
-constexpr std::size_t kMostWaiting = 2;
+constexpr std::size_t kBatchesWaiting = 2;
 
 }  // namespace
 
@@ -18,8 +18,8 @@ BatchWriter::BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& met
     : log_(log),
       housekeeping_(housekeeping),
       metrics_(metrics),
-      batches_(kMostWaiting),
-      committed_(kMostWaiting) {}
+      batches_(kBatchesWaiting),
+      committed_(kBatchesWaiting) {}
 
 void BatchWriter::hand_over(ComputedBatch batch) {
   ++handed_over_;
@@ -53,7 +53,7 @@ bool BatchWriter::acknowledge(Wait wait) {
   if (!housekeeping_.wait_for_room(wait)) {
     return true;
   }
-  std::vector<ComputedBatch> batches = committed_.take(kMostWaiting, wait);
+  std::vector<ComputedBatch> batches = committed_.take(kBatchesWaiting, wait);
   if (batches.empty()) {
     const bool finished = committed_.finished();
     if (finished) {

@@ -16,7 +16,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kTasksAtOnce = 512;
 constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
 constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
 constexpr double kPublishSeconds = 0.5;

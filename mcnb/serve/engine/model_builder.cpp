@@ -9,11 +9,11 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostWaiting = 64;
+constexpr std::size_t kModelsWaiting = 64;
 
 }  // namespace
 
-ModelBuilder::ModelBuilder(ThreadPool& threads) : threads_(threads), waiting_(kMostWaiting) {}
+ModelBuilder::ModelBuilder(ThreadPool& threads) : threads_(threads), waiting_(kModelsWaiting) {}
 
 bool ModelBuilder::start(std::shared_ptr<CreateTask> task) {
   return waiting_.try_push(std::move(task));

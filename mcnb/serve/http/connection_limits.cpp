@@ -6,13 +6,9 @@
 
 namespace mcnb {
 
-namespace {
-
 double seconds_between(ConnectionLimits::Time begin, ConnectionLimits::Time end) {
   return std::chrono::duration<double>(end - begin).count();
 }
-
-}  // namespace
 
 // Of the waiting connections that `may_go`: first those who are not trusted, of these the group
 // with the most connections, and of it the one that has waited longest.

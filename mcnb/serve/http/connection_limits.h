@@ -69,4 +69,6 @@ class ConnectionLimits {
   std::size_t reserved_ = 0;  // in use
 };
 
+double seconds_between(ConnectionLimits::Time begin, ConnectionLimits::Time end);
+
 }  // namespace mcnb

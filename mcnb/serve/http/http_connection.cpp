@@ -109,10 +109,6 @@ std::string head_of(const HttpResponse& response, bool close, bool is_http_1_0) 
   return head + "\r\n";
 }
 
-double seconds_between(ConnectionLimits::Time begin, ConnectionLimits::Time end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
-
 }  // namespace
 
 HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, const ClientAddress& peer,

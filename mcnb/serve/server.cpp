@@ -159,13 +159,7 @@ Handlers::Reloaded Server::Parts::reload() {
 }
 
 Server::Server(const ServerOptions& options, ReadOptions read_again)
-    : parts_(std::make_unique<Parts>(options, std::move(read_again))) {
-  log_info("listening", {{"host", options.host},
-                         {"port", std::to_string(port())},
-                         {"tls", options.certificate.empty() ? "no" : "yes"},
-                         {"keys", std::to_string(options.keys.size())},
-                         {"data", options.data}});
-}
+    : parts_(std::make_unique<Parts>(options, std::move(read_again))) {}
 
 Server::~Server() { stop(); }
 
@@ -186,20 +180,34 @@ namespace {
 
 const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
 
-// A start may replay for a long time. It can be ended at any moment, as by a crash: whatever it had
-// begun to change is whole or not there.
-std::unique_ptr<Server> start(const ServerOptions& options, Server::ReadOptions read_again,
-                              const sigset_t& signals) {
+sigset_t set_of(std::initializer_list<int> numbers) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : numbers) {
+    ::sigaddset(&signals, number);
+  }
+  return signals;
+}
+
+// A start may replay for a long time. SIGINT and SIGTERM can end it at any moment, as by a crash:
+// whatever it had begun to change is whole or not there. SIGHUP stays pending meanwhile.
+std::unique_ptr<Server> start(const ServerOptions& options, Server::ReadOptions read_again) {
   std::future<std::unique_ptr<Server>> starting = std::async(
       std::launch::async, [&] { return std::make_unique<Server>(options, std::move(read_again)); });
-  while (starting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    const int received = wait_for(signals, kStartPoll);
-    if (received == SIGINT || received == SIGTERM) {
+  const sigset_t ending = set_of({SIGINT, SIGTERM});
+  for (;;) {
+    const int received = wait_for(ending, kStartPoll);
+    if (starting.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      if (received != 0) {
+        ::raise(received);  // the server is there by now: it ends in good order
+      }
+      return starting.get();
+    }
+    if (received != 0) {
       log_info("stopping while starting", {{"signal", name_of(received)}});
       ::_exit(0);
     }
   }
-  return starting.get();
 }
 
 }  // namespace
@@ -212,15 +220,17 @@ void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   ::umask(0077);  // the data is about people: only this user may read it
   // Blocks above this size, such as snapshots, go back to the system as soon as they are free.
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    ::sigaddset(&signals, number);
-  }
+  const sigset_t signals = set_of({SIGINT, SIGTERM, SIGHUP});
   // Threads inherit the blocked signals, so that only this one waits for them.
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   allow_connections(options);
-  const std::unique_ptr<Server> server = start(options, std::move(read_again), signals);
+  const std::unique_ptr<Server> server = start(options, std::move(read_again));
+  // Not earlier: whoever reads this may send a signal at once.
+  log_info("listening", {{"host", options.host},
+                         {"port", std::to_string(server->port())},
+                         {"tls", options.certificate.empty() ? "no" : "yes"},
+                         {"keys", std::to_string(options.keys.size())},
+                         {"data", options.data}});
   int received = 0;
   while (::sigwait(&signals, &received) == 0 && received == SIGHUP) {
     try {

@@ -40,6 +40,18 @@ TEST(Service, StopsInGoodOrderAndStartsAgain) {
   EXPECT_EQ(http.get("/v1/models/default/events/" + event).status, 200);
 }
 
+TEST(Service, EndsInGoodOrderAsSoonAsItSaysThatItListens) {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 5; ++i) {
+    ServerProgram server(folder / "data");
+    server.port();
+    const ProgramOutcome outcome = server.stop();
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_NE(outcome.errors.find("\"message\":\"stopped\""), std::string::npos)
+        << outcome.errors;
+  }
+}
+
 TEST(Service, ASecondServerOnTheSameDataIsRefused) {
   const TemporaryFolder folder;
   ServerProgram first(folder / "data");

@@ -241,6 +241,18 @@ TEST(Trust, KeysAreReadAgainAtSighupAndOnRequest) {
   EXPECT_EQ(server.stop().status, 0);
 }
 
+TEST(Trust, ASighupThatComesDuringTheStartIsObeyedAfterIt) {
+  const TemporaryFolder folder;
+  const auto config = folder / "config.toml";
+  put_file(config, key_lines("admin", "first"));
+  ServerProgram server(folder / "data", {"--config", config.string()});
+  wait_for(server, "recovered", 1);  // the default model is not made yet
+  put_file(config, key_lines("admin", "second"));
+  server.program().signal(SIGHUP);
+  wait_for(server, "reloaded", 1);
+  EXPECT_EQ(HttpClient(server.port(), "second").get("/v1/models").status, 200);
+}
+
 TEST(Trust, CertificatesAreReadAgainAndBadOnesAreNotUsed) {
   const TemporaryFolder folder;
   const PemFiles files = make_certificate(folder, "one");

@@ -117,12 +117,15 @@ TEST(MemoryLimit, ModelsAreMadeBesideTheRequests) {
   const auto rank = rank_task(request_of(1, "ann"));
   rank->done = [&] { ++answers; };
   ASSERT_TRUE(engine.core().submit(rank));
-  engine.core().compute(at_once);
-  engine.core().write(at_once);
+  const auto compute_and_answer = [&] {
+    engine.core().compute(at_once);
+    engine.core().write(at_once);
+    engine.core().acknowledge(at_once);
+  };
+  compute_and_answer();
   EXPECT_EQ(answers, 2);
   engine.core().build(at_once);
-  engine.core().compute(at_once);
-  engine.core().write(at_once);
+  compute_and_answer();
   EXPECT_EQ(answers, 3);
   EXPECT_FALSE(create->error.has_value());
   EXPECT_EQ(create->report.name, "new");

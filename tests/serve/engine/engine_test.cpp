@@ -192,6 +192,13 @@ std::vector<Loss> losses() {
   };
 }
 
+// All files but SQLite's index of the WAL, in which every reader leaves a mark.
+std::map<std::string, std::string> lasting_files(const fs::path& data) {
+  auto files = fs::exists(data) ? all_files(data) : std::map<std::string, std::string>();
+  files.erase("mcnb.db-shm");
+  return files;
+}
+
 TEST(Engine, NothingIsAcknowledgedIntoFilesThatAreGone) {
   for (const Loss& loss : losses()) {
     SCOPED_TRACE(loss.name);
@@ -201,7 +208,7 @@ TEST(Engine, NothingIsAcknowledgedIntoFilesThatAreGone) {
     running.create("m", small_model());
     running.play(0, 3);
     loss.take_away(data);
-    const auto before = fs::exists(data) ? all_files(data) : std::map<std::string, std::string>();
+    const auto before = lasting_files(data);
     for (std::uint64_t i = 3; i < 6; ++i) {
       const auto lost = running.rank(request_of(i, "ann"));
       ASSERT_TRUE(lost->error.has_value());
@@ -213,8 +220,7 @@ TEST(Engine, NothingIsAcknowledgedIntoFilesThatAreGone) {
     EXPECT_NE(running.engine().why_not_ready().find("was removed or replaced"), std::string::npos)
         << running.engine().why_not_ready();
     // Nothing comes back, and nothing is written into what another server may have by now.
-    const auto after = fs::exists(data) ? all_files(data) : std::map<std::string, std::string>();
-    EXPECT_TRUE(after == before);
+    EXPECT_TRUE(lasting_files(data) == before);
     if (loss.put_back) {
       loss.put_back(data);
       wait_until([&] { return running.engine().ready(); });

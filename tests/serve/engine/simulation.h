@@ -80,7 +80,7 @@ class Simulation {
   // Acknowledged decisions, as bytes, by the number of their event.
   std::map<std::uint64_t, std::string> decisions;
   std::uint64_t learned_surely = 0;   // rewards that were acknowledged as learned
-  std::uint64_t learned_perhaps = 0;  // rewards with an outcome that the client does not know
+  std::uint64_t learned_perhaps = 0;  // rewards whose outcome the client does not know, or that wait
   std::size_t restarts = 0;
   std::size_t refused = 0;
   std::size_t large = 0;  // acknowledged decisions that were computed in parts
@@ -160,10 +160,7 @@ class Simulation {
              }),
              "snapshot");
     } else if (kind < 100) {
-      auto task = std::make_shared<ActivationTask>();
-      task->model = "m";
-      task->activation.event_id = request_of(rng_.below(events_), "").event_id;
-      submit(task, "activate");
+      submit_activation(rng_.below(events_));
     } else if (kind == 100) {
       const std::string user = "user-" + std::to_string(rng_.below(7));
       const std::string model = rng_.chance(0.5) ? "m" : "second";
@@ -198,6 +195,18 @@ class Simulation {
     });
   }
 
+  void submit_activation(std::uint64_t event) {
+    auto task = std::make_shared<ActivationTask>();
+    task->model = "m";
+    task->activation.event_id = request_of(event, "").event_id;
+    submit(task, "activate " + std::to_string(event), [this, event] {
+      if (rewarded_early_.erase(event) > 0) {  // the reward that waited is learned now
+        --learned_perhaps;
+        ++learned_surely;
+      }
+    });
+  }
+
   void submit_reward(std::uint64_t event) {
     const auto task =
         reward_task(request_of(event, "").event_id, event % 2 == 0 ? 1.0F : 0.0F, model_of(event));
@@ -210,10 +219,13 @@ class Simulation {
     };
     submit(
         task, "reward " + std::to_string(event),
-        [this, forget_it, own = task.get()] {
+        [this, event, forget_it, own = task.get()] {
           const std::uint64_t count = forget_it();
           transcript.back() += " " + std::to_string(static_cast<int>(own->outcome));
           learned_surely += own->outcome == RewardOutcome::kLearned ? count : 0;
+          if (own->outcome == RewardOutcome::kWaiting && count > 0) {
+            learned_perhaps += rewarded_early_.insert(event).second ? 1 : 0;
+          }
         },
         [this, forget_it](const ServiceError& error) {
           const std::uint64_t count = forget_it();
@@ -265,6 +277,7 @@ class Simulation {
   SteppedEngine engine_;
   std::uint64_t events_ = 0;
   std::map<const RewardTask*, std::uint64_t> rewards_under_way_;
+  std::set<std::uint64_t> rewarded_early_;  // events that wait for their activation
 };
 
 }  // namespace mcnb::simulation

@@ -65,6 +65,7 @@ class DataFolder : public Storage {
     sync_to_disk(folder);
     lock_.watch(database(), "the database");
     lock_.watch(wal(), "the WAL of the database");
+    lock_.watch(folder / Witness::kFileName, "the witness of what was acknowledged");
     remove_unfinished_backups();
     for (const SqliteLogStore::Loss& loss : log_->losses()) {
       begin_after(loss);

@@ -160,6 +160,10 @@ struct Loss {
 };
 
 void move_aside(const fs::path& path) { fs::rename(path, path.string() + ".aside"); }
+void replace_by_copy(const fs::path& path) {
+  move_aside(path);
+  fs::copy(path.string() + ".aside", path, fs::copy_options::recursive);
+}
 void move_back(const fs::path& path) {
   fs::remove_all(path);
   fs::rename(path.string() + ".aside", path);
@@ -172,23 +176,15 @@ std::vector<Loss> losses() {
   return {
       {"the folder is removed", [](const fs::path& data) { fs::remove_all(data); }, {}},
       {"the folder is moved away", move_aside, move_back},
-      {"another folder is in its place",
-       [](const fs::path& data) {
-         move_aside(data);
-         fs::copy(data.string() + ".aside", data, fs::copy_options::recursive);
-       },
-       move_back},
+      {"another folder is in its place", replace_by_copy, move_back},
       {"the database is removed",
        in("mcnb.db", [](const fs::path& path) { fs::remove(path); }),
        {}},
       {"the WAL is removed", in("mcnb.db-wal", [](const fs::path& path) { fs::remove(path); }), {}},
-      {"another database is in its place",
-       in("mcnb.db",
-          [](const fs::path& path) {
-            move_aside(path);
-            fs::copy_file(path.string() + ".aside", path);
-          }),
+      {"another database is in its place", in("mcnb.db", replace_by_copy),
        in("mcnb.db", move_back)},
+      {"the witness is removed", in("witness", [](const fs::path& path) { fs::remove(path); }), {}},
+      {"another witness is in its place", in("witness", replace_by_copy), in("witness", move_back)},
   };
 }
 

@@ -80,7 +80,7 @@ class Simulation {
   // Acknowledged decisions, as bytes, by the number of their event.
   std::map<std::uint64_t, std::string> decisions;
   std::uint64_t learned_surely = 0;   // rewards that were acknowledged as learned
-  std::uint64_t learned_perhaps = 0;  // rewards whose outcome the client does not know, or that wait
+  std::uint64_t learned_perhaps = 0;  // rewards that wait, or whose outcome the client cannot know
   std::size_t restarts = 0;
   std::size_t refused = 0;
   std::size_t large = 0;  // acknowledged decisions that were computed in parts

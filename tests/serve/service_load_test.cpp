@@ -27,20 +27,20 @@ std::string wide_model(const std::string& name) {
 
 TEST(ServiceLoad, AModelThatIsTooLargeIsRefusedAtOnceWithItsEstimate) {
   const TemporaryFolder folder;
-  ServerProgram server(folder / "data", {"--memory-gigabytes", "2"});
+  ServerProgram server(folder / "data", {"--memory-gigabytes", "0.5"});
   HttpClient http(server.port());
   const HttpReply giant = http.post(
       "/v1/models",
       R"({"name":"giant","dimension":4096,"policy":"mcnb","options":{"width":16384,"depth":4}})");
   EXPECT_EQ(giant.status, 400);
   EXPECT_EQ(error_of(giant, "code"), "bad_option");
-  EXPECT_NE(error_of(giant, "message").find("2.0 GB"), std::string::npos) << giant.body;
+  EXPECT_NE(error_of(giant, "message").find("500.0 MB"), std::string::npos) << giant.body;
   EXPECT_EQ(http.post("/v1/models/default/rank", kRank).status, 200);
   EXPECT_EQ(http.get("/v1/models/giant").status, 404);
   // Those that fit do so until the memory is full.
   int made = 0;
   HttpReply last;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 20; ++i) {
     last = http.post("/v1/models", R"({"name":"hybrid-)" + std::to_string(i) +
                                        R"(","dimension":4095,"policy":"linucb",)"
                                        R"("options":{"users":"hybrid"}})");
@@ -50,7 +50,9 @@ TEST(ServiceLoad, AModelThatIsTooLargeIsRefusedAtOnceWithItsEstimate) {
     }
   }
   EXPECT_GE(made, 1);
-  EXPECT_TRUE(last.status == 201 || last.status == 507) << last.body;
+  EXPECT_EQ(last.status, 507) << last.body;
+  EXPECT_TRUE(last.head.starts_with("HTTP/1.1 507 Insufficient Storage\r\n")) << last.head;
+  EXPECT_EQ(error_of(last, "code"), "memory_full");
   EXPECT_EQ(http.post("/v1/models/default/rank", kRank).status, 200);
 }
 

@@ -62,6 +62,7 @@ std::string_view reason_of(int status) {
       std::pair{500, "Internal Server Error"},
       std::pair{503, "Service Unavailable"},
       std::pair{505, "HTTP Version Not Supported"},
+      std::pair{507, "Insufficient Storage"},
   };
   for (const auto& [known, reason] : kReasons) {
     if (known == status) {

@@ -221,7 +221,11 @@ void EngineCore::take_in_models(std::vector<Task>& tasks) {
   tasks = std::move(others);
   for (std::shared_ptr<CreateTask>& made : builder_.take_finished()) {
     std::erase(building_, made);
-    host_.adopt(made->model, std::move(made->made));
+    try {
+      host_.adopt(made->model, std::move(made->made));
+    } catch (const std::exception& error) {
+      made->failed = ServiceError{ErrorCode::kStorageFailed, error.what()};
+    }
     tasks.emplace_back(std::move(made));
   }
   answer_tasks(refused);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "mcnb/base/error.h"
+#include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/model/event_keys.h"
 
@@ -50,7 +51,11 @@ ServiceError gone_event(const std::string& event_id) {
           "eventId"};
 }
 
-ServiceError damaged_event(const std::string& event_id, const Error& error) {
+// Damage stays; any other failure of the storage may be gone when the request comes again.
+ServiceError unreadable_event(const std::string& event_id, const Error& error) {
+  if (error.kind() != ErrorKind::kCorrupt) {
+    return {ErrorCode::kStorageFailed, error.what()};
+  }
   return {ErrorCode::kEventDamaged,
           fmt::format("event \"{}\" was decided before, but it cannot be read: {}", event_id,
                       error.what()),
@@ -69,11 +74,16 @@ std::optional<Decision> ModelHost::read_decision(Hosted& hosted, std::uint64_t p
       fmt::format("model {}, log row {}", hosted.name, position)));
 }
 
-// Ids of committed rows are known to the storage.
+// Ids of committed rows are known to the storage. While it cannot be read, they are kept here, too.
 void ModelHost::drop_committed_ids(Hosted& hosted) {
-  if (!hosted.fresh_ids.empty()) {
+  if (hosted.fresh_ids.empty()) {
+    return;
+  }
+  try {
     const std::uint64_t last = storage_.log().last_position(hosted.id);
     std::erase_if(hosted.fresh_ids, [&](const auto& entry) { return entry.second <= last; });
+  } catch (const Error& error) {
+    log_warning("the storage could not be read", {{"detail", error.what()}});
   }
 }
 
@@ -111,7 +121,7 @@ ModelHost::Decided ModelHost::repeat(Hosted& hosted, const RankRequest& request,
   try {
     decision = read_decision(hosted, position);
   } catch (const Error& error) {
-    return {std::nullopt, damaged_event(request.event_id, error)};
+    return {std::nullopt, unreadable_event(request.event_id, error)};
   }
   if (!decision) {
     return {std::nullopt, gone_event(request.event_id)};
@@ -286,19 +296,19 @@ void ModelHost::activate(const std::string& model, const Activation& activation)
 // An event that a reward has ended was active, and so is every event that was not deferred.
 void ModelHost::judge_late_activation(Hosted& hosted, const Activation& activation) {
   const std::string& event_id = activation.event_id;
-  const std::optional<std::uint64_t> position = find_event(hosted, event_id, activation.time);
-  if (!position) {
-    refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
-                   "eventId");
-  }
-  if (hosted.model->was_rewarded(event_id)) {
-    return;
-  }
   std::optional<Decision> decision;
   try {
+    const auto position = find_event(hosted, event_id, activation.time);
+    if (!position) {
+      refuse_request(ErrorCode::kUnknownEvent, fmt::format("there is no event \"{}\"", event_id),
+                     "eventId");
+    }
+    if (hosted.model->was_rewarded(event_id)) {
+      return;
+    }
     decision = read_decision(hosted, *position);
   } catch (const Error& error) {
-    throw RequestRefused(damaged_event(event_id, error));
+    throw RequestRefused(unreadable_event(event_id, error));
   }
   if (!decision || decision->deferred) {
     refuse_request(ErrorCode::kEventEnded,
@@ -324,7 +334,7 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
     }
     return {std::move(*decision), hosted.model->is_waiting(event_id)};
   } catch (const Error& error) {
-    throw RequestRefused(damaged_event(event_id, error));
+    throw RequestRefused(unreadable_event(event_id, error));
   }
 }
 

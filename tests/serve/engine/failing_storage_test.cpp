@@ -6,7 +6,7 @@
 #include <set>
 
 #include "mcnb/base/error.h"
-#include "tests/serve/running_engine.h"
+#include "tests/serve/engine/stepped_engine.h"
 #include "tests/serve/store/memory_storage.h"
 
 namespace mcnb::failing_storage_test {
@@ -250,6 +250,49 @@ TEST(FailingStorage, TheEngineServesAgainOnceTheDiskDoes) {
   EXPECT_EQ(again.report().counts.decisions, 6U);
   EXPECT_EQ(again.report().counts.learned, 6U);
   EXPECT_EQ(again.report().counts.forgotten, 1U);
+}
+
+TEST(FailingStorage, AReadThatFailsIsTheTroubleOfThoseWhoNeedIt) {
+  SteppedEngine engine;
+  engine.run(control_task(
+      [](ControlTask&, ModelHost& host, std::int64_t) { host.create("m", small_model()); }));
+  ASSERT_FALSE(engine.run(rank_task(request_of(1, "ann")))->error.has_value());
+  engine.disk().fail_always(StorageCall::kRead);
+  const auto fresh = rank_task(request_of(2, "ann"));
+  const auto again = rank_task(request_of(1, "ann"));
+  const auto late = std::make_shared<ActivationTask>();
+  late->model = "m";
+  late->activation.event_id = request_of(3, "").event_id;
+  const auto look = control_task([](ControlTask&, ModelHost& host, std::int64_t) {
+    host.look_up("m", request_of(1, "").event_id);
+  });
+  const auto reward = reward_task(request_of(1, "").event_id, 1.0F);
+  engine.run_together({fresh, again, late, look, reward});
+  for (const Task& task : std::vector<Task>{fresh, again, late, look}) {
+    ASSERT_TRUE(base_of(task).error.has_value());
+    EXPECT_EQ(base_of(task).error->code, ErrorCode::kStorageFailed) << base_of(task).error->message;
+  }
+  EXPECT_FALSE(reward->error.has_value());
+  EXPECT_EQ(reward->outcome, RewardOutcome::kLearned);
+  engine.disk().heal();
+  EXPECT_FALSE(engine.run(rank_task(request_of(2, "ann")))->error.has_value());
+}
+
+// A model is made beside the requests, and its id comes from the storage.
+TEST(FailingStorage, AModelThatGetsNoIdIsRefused) {
+  SteppedEngine engine;
+  engine.disk().fail_always(StorageCall::kNewModel);
+  const auto create = [] {
+    auto task = std::make_shared<CreateTask>();
+    task->model = "m";
+    task->options = small_model();
+    return task;
+  };
+  const auto refused = engine.run(create());
+  ASSERT_TRUE(refused->error.has_value());
+  EXPECT_EQ(refused->error->code, ErrorCode::kStorageFailed);
+  engine.disk().heal();
+  EXPECT_FALSE(engine.run(create())->error.has_value());
 }
 
 TEST(FailingStorage, AnEngineThatLostItsLeaseAnswersNobodyAsIfItHadStored) {

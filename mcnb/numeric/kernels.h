@@ -93,6 +93,37 @@ float adapt(const NetworkShape& shape, const float* network, std::span<const Ada
 void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                 std::vector<float>& room);
 
+// An earlier draw of the same adaptation, as another point x sees it: it moved W_1 x by
+// inner * move.
+struct EarlierMove {
+  const float* move;
+  float inner;  // x_i . x, without the bias
+};
+
+// One sample of an adaptation that leaves W_1 as it is.
+struct ImplicitDraw {
+  const float* sums;                     // W_1 x before the adaptation, bias included
+  std::span<const EarlierMove> earlier;  // of the steps before, without those that x does not see
+  float reward;
+  float factor;  // -rate * weight
+};
+
+// What the steps so far have made of W_2 and of the biases. The vectors are padded with zeros.
+struct ImplicitNetwork {
+  float* last;      // W_2
+  float* biases;    // what was added to those of W_1; only if the network has biases, else null
+  float last_bias;  // of W_2, or 0
+};
+
+// Takes one step of an adaptation of a network with two layers, from where `network` is, without
+// W_1: step * b_1 of each draw goes to its row of `moves`, with which W_1 += the sum over the draws
+// of move x^T. All vectors are `padded` long. `room` is working memory; reuse it from call to call.
+void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws, ImplicitNetwork& network,
+               float* moves, std::vector<float>& room);
+
+// sums += the sum over `earlier` of inner * move, all `padded` long.
+void add_moves(std::size_t padded, std::span<const EarlierMove> earlier, float* sums);
+
 // W_1 x before the ReLU, bias included, padded with zeros to padded_width().
 void first_layer(const NetworkShape& shape, const float* network, std::span<const float> x,
                  std::uint32_t row, float* sums);

@@ -48,6 +48,7 @@ class Adam {
     scratch_.first_moments.resize(network.size());
     scratch_.second_moments.resize(network.size());
     scratch_.row_steps.assign(shape.inputs, 0);
+    scratch_.row_has_moved.assign(shape.inputs, 0);
   }
 
   void step(float error) {
@@ -56,8 +57,15 @@ class Adam {
     const std::size_t padded = shape_.padded_width();
     for (std::size_t i = 0; i < factors.features.values.size(); ++i) {
       const std::size_t row = factors.features.offset + i;
-      update(row * shape_.width, factors.signals.data(), shape_.width,
-             error * factors.features.values[i], ++scratch_.row_steps[row]);
+      const float scale = error * factors.features.values[i];
+      const std::uint32_t row_step = ++scratch_.row_steps[row];
+      std::uint8_t& has_moved = scratch_.row_has_moved[row];
+      // As long as an input is zero in all samples, its moments are zero and its weights stay.
+      if (scale != 0.0F || has_moved != 0) {
+        update(row * shape_.width, factors.signals.data(), shape_.width, scale, row_step,
+               has_moved == 0);
+        has_moved = 1;
+      }
     }
     for (std::uint32_t layer = 1; layer < shape_.depth; ++layer) {
       const float* signal = factors.signals.data() + (layer - 1) * padded;
@@ -65,26 +73,27 @@ class Adam {
       if (layer > 1) {
         const float* inputs = factors.activations.data() + (layer - 2) * padded;
         for (std::size_t i = 0; i < shape_.width; ++i) {
-          update(start + i * shape_.width, signal, shape_.width, error * inputs[i], steps_);
+          update(start + i * shape_.width, signal, shape_.width, error * inputs[i], steps_,
+                 steps_ == 1);
         }
       }
       if (shape_.biases) {
         update(start + shape_.layer_inputs(layer) * shape_.width, signal, shape_.width, error,
-               steps_);
+               steps_, steps_ == 1);
       }
     }
     const std::size_t last = shape_.layer_offset(shape_.depth);
     update(last, factors.activations.data() + (shape_.depth - 2) * padded, shape_.width, error,
-           steps_);
+           steps_, steps_ == 1);
     if (shape_.biases) {
       const float one = 1.0F;
-      update(last + shape_.width, &one, 1, error, steps_);
+      update(last + shape_.width, &one, 1, error, steps_, steps_ == 1);
     }
   }
 
  private:
   void update(std::size_t offset, const float* signals, std::size_t count, float scale,
-              std::uint32_t step) {
+              std::uint32_t step, bool first_touch) {
     const AdamClock::Corrections corrections = clock_.at(step);
     kernels::adam_update({.weights = network_.data() + offset,
                           .first_moments = scratch_.first_moments.data() + offset,
@@ -94,7 +103,7 @@ class Adam {
                           .scale = scale,
                           .step_size = corrections.step_size,
                           .second_correction = corrections.second,
-                          .first_touch = step == 1});
+                          .first_touch = first_touch});
   }
 
   const NetworkShape& shape_;
@@ -108,6 +117,7 @@ class Adam {
 
 std::size_t TrainingScratch::memory_bytes() const {
   return (order.capacity() + row_steps.capacity()) * sizeof(std::uint32_t) +
+         row_has_moved.capacity() +
          (first_moments.capacity() + second_moments.capacity() + factors.activations.capacity() +
           factors.signals.capacity()) *
              sizeof(float);

@@ -35,7 +35,8 @@ struct TrainingScratch {
   GradientFactors factors;
   std::vector<float> first_moments;
   std::vector<float> second_moments;
-  std::vector<std::uint32_t> row_steps;  // Adam's step count of every row of W_1
+  std::vector<std::uint32_t> row_steps;     // Adam's step count of every row of W_1
+  std::vector<std::uint8_t> row_has_moved;  // 1 after the first gradient that is not zero
 
   std::size_t memory_bytes() const;  // without sizeof *this
 };

@@ -118,8 +118,8 @@ struct ImplicitNetwork {
 // Takes one step of an adaptation of a network with two layers, from where `network` is, without
 // W_1: step * b_1 of each draw goes to its row of `moves`, with which W_1 += the sum over the draws
 // of move x^T. All vectors are `padded` long. `room` is working memory; reuse it from call to call.
-void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws, ImplicitNetwork& network,
-               float* moves, std::vector<float>& room);
+void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws,
+                   ImplicitNetwork& network, float* moves, std::vector<float>& room);
 
 // sums += the sum over `earlier` of inner * move, all `padded` long.
 void add_moves(std::size_t padded, std::span<const EarlierMove> earlier, float* sums);
@@ -150,6 +150,29 @@ struct AdamRow {
   bool first_touch;
 };
 void adam_update(const AdamRow& row);
+
+// Adam's bias corrections at one step count.
+struct AdamCorrections {
+  float step_size;  // rate / (1 - beta_1^t)
+  float second;     // 1 / sqrt(1 - beta_2^t)
+};
+
+// Adam updates of consecutive rows of W_1, with gradients error * input * signal[i]. Each row
+// counts its steps. A row whose inputs have all been zero is passed over: its moments are zero, and
+// its weights would not change. The memory of the moments need not be initialised.
+struct AdamRows {
+  std::size_t width;
+  std::size_t padded;             // length of the moments of a row
+  float* weights;                 // rows of `width`
+  float* moments;                 // of each row: the first ones, then the second ones
+  std::uint32_t* steps;           // by row
+  std::uint8_t* has_moved;        // by row: whether it has had an input that was not zero
+  std::span<const float> inputs;  // one for each row
+  const float* signals;
+  float error;
+  const AdamCorrections* corrections;  // by step count
+};
+void adam_update_rows(const AdamRows& rows);
 
 float dot(const float* a, const float* b, std::size_t count);
 

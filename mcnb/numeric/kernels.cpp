@@ -188,55 +188,6 @@ void FirstLayer(const NetworkShape& shape, const float* network, std::span<const
 
 float Dot(const float* a, const float* b, std::size_t count) { return dot_product(a, b, count); }
 
-// dot_product of `a` with kTogether others. The sums of one product wait for each other, those of
-// several products do not.
-template <std::size_t kTogether>
-HWY_INLINE void dot_products(const float* a, const float* const* others, std::size_t count,
-                             float* out) {
-  const Tag tag;
-  constexpr std::size_t kParts = kSumLanes / kLanes;
-  Vector sums[kTogether][kParts];
-  for (std::size_t k = 0; k < kTogether; ++k) {
-    for (std::size_t part = 0; part < kParts; ++part) {
-      sums[k][part] = hn::Zero(tag);
-    }
-  }
-  std::size_t i = 0;
-  for (; i + kSumLanes <= count; i += kSumLanes) {
-#pragma GCC unroll 16
-    for (std::size_t part = 0; part < kParts; ++part) {
-      const std::size_t at = i + part * kLanes;
-      const Vector v = hn::LoadU(tag, a + at);
-#pragma GCC unroll 4
-      for (std::size_t k = 0; k < kTogether; ++k) {
-        sums[k][part] = hn::MulAdd(v, hn::LoadU(tag, others[k] + at), sums[k][part]);
-      }
-    }
-  }
-  for (std::size_t part = 0; i + part * kLanes < count; ++part) {
-    const std::size_t at = i + part * kLanes;
-    const std::size_t left = std::min(kLanes, count - at);
-    const Vector v = load_first(a + at, left);
-    for (std::size_t k = 0; k < kTogether; ++k) {
-      sums[k][part] = hn::MulAdd(v, load_first(others[k] + at, left), sums[k][part]);
-    }
-  }
-  for (std::size_t k = 0; k < kTogether; ++k) {
-    out[k] = sum_lanes(sums[k]);
-  }
-}
-
-void Dots(const float* a, std::span<const float* const> others, std::size_t count, float* out) {
-  constexpr std::size_t kTogether = kLanes >= 8 ? 4 : 1;
-  std::size_t k = 0;
-  for (; k + kTogether <= others.size(); k += kTogether) {
-    dot_products<kTogether>(a, others.data() + k, count, out + k);
-  }
-  for (; k < others.size(); ++k) {
-    dot_products<1>(a, others.data() + k, count, out + k);
-  }
-}
-
 #if HWY_TARGET == HWY_SCALAR
 void FirstWords(PhiloxKey key, std::span<const std::uint32_t> members, std::uint32_t* words) {
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -295,7 +246,6 @@ HWY_EXPORT(MaxTileArms);
 HWY_EXPORT(Forward);
 HWY_EXPORT(FirstLayer);
 HWY_EXPORT(Dot);
-HWY_EXPORT(Dots);
 HWY_EXPORT(FirstWords);
 
 namespace {
@@ -406,10 +356,6 @@ void first_layer(const NetworkShape& shape, const float* network, std::span<cons
 
 float dot(const float* a, const float* b, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(Dot)(a, b, count);
-}
-
-void dots(const float* a, std::span<const float* const> others, std::size_t count, float* out) {
-  HWY_DYNAMIC_DISPATCH(Dots)(a, others, count, out);
 }
 
 void first_words(const RngFamily& family, std::span<const std::uint32_t> members,

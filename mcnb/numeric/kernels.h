@@ -176,9 +176,6 @@ void adam_update_rows(const AdamRows& rows);
 
 float dot(const float* a, const float* b, std::size_t count);
 
-// out[k] = dot(a, others[k], count), bit for bit, with several products under way at a time.
-void dots(const float* a, std::span<const float* const> others, std::size_t count, float* out);
-
 // words[i] = family.member(members[i]).bits32(), for many members at once.
 void first_words(const RngFamily& family, std::span<const std::uint32_t> members,
                  std::uint32_t* words);

@@ -11,8 +11,12 @@ namespace {
 
 constexpr std::size_t kFewestFeatures = 64;  // fewer cost so little that it is not worth a look
 
-bool is_same_block(const Features& a, const Features& b) {
-  return a.offset == b.offset && a.values.size() == b.values.size();
+// Prefetches values that will soon be read.
+void fetch(std::span<const float> values) {
+  constexpr std::size_t kLine = 64 / sizeof(float);
+  for (std::size_t i = 0; i < values.size(); i += kLine) {
+    __builtin_prefetch(values.data() + i);
+  }
 }
 
 bool overlap(const Features& a, const Features& b) {
@@ -111,6 +115,9 @@ void MetaLearner::prepare_implicit_draws(std::span<const Draw> draws, const Hist
   scratch.implicit_draws.clear();
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const Sample sample = histories.sample(draws[i].event);
+    if (i + 1 < draws.size()) {
+      fetch(histories.sample(draws[i + 1].event).features.values);
+    }
     scratch.note_reward(sample.reward);
     scratch.features.push_back(sample.features);
     add_earlier(sample.features, before, scratch);
@@ -130,28 +137,13 @@ void MetaLearner::prepare_implicit_draws(std::span<const Draw> draws, const Hist
   }
 }
 
-// Appends those of the first `count` draws that x sees to `scratch.earlier`: draws of the same
-// block, whose inner products are computed together, and then those that overlap it otherwise.
+// Appends those of the first `count` draws that x sees to `scratch.earlier`.
 void MetaLearner::add_earlier(const Features& x, std::size_t count, MetaScratch& scratch) const {
   const std::size_t padded = shape_.padded_width();
-  const std::size_t begin = scratch.earlier.size();
-  scratch.same_block.clear();
   for (std::size_t i = 0; i < count; ++i) {
-    if (is_same_block(scratch.features[i], x)) {
-      scratch.earlier.push_back({scratch.moves.data() + i * padded, 0.0F});
-      scratch.same_block.push_back(scratch.features[i].values.data());
-    }
-  }
-  std::vector<float>& products = scratch.inner_products;
-  products.resize(scratch.same_block.size());
-  kernels::dots(x.values.data(), scratch.same_block, x.values.size(), products.data());
-  for (std::size_t i = 0; i < products.size(); ++i) {
-    scratch.earlier[begin + i].inner = products[i];
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const Features& at = scratch.features[i];
-    if (!is_same_block(at, x) && overlap(at, x)) {
-      scratch.earlier.push_back({scratch.moves.data() + i * padded, inner_product(at, x)});
+    if (overlap(scratch.features[i], x)) {
+      scratch.earlier.push_back(
+          {scratch.moves.data() + i * padded, inner_product(scratch.features[i], x)});
     }
   }
 }

@@ -45,11 +45,10 @@ std::size_t MetaScratch::memory_bytes() const {
   return draws.capacity() * sizeof draws[0] + features.capacity() * sizeof features[0] +
          blocks.capacity() * sizeof blocks[0] +
          implicit_draws.capacity() * sizeof implicit_draws[0] +
-         earlier.capacity() * sizeof earlier[0] + same_block.capacity() * sizeof same_block[0] +
-         ends.capacity() * sizeof ends[0] +
+         earlier.capacity() * sizeof earlier[0] + ends.capacity() * sizeof ends[0] +
          (kernel_memory.capacity() + network.capacity() + next_network.capacity() +
           before.capacity() + direction.capacity() + activations.capacity() + moves.capacity() +
-          bias_moves.capacity() + sums.capacity() + inner_products.capacity()) *
+          bias_moves.capacity() + sums.capacity()) *
              sizeof(float);
 }
 

@@ -38,8 +38,6 @@ struct MetaScratch {
   std::vector<kernels::EarlierMove> earlier;  // of each draw of a step, one after the other
   std::vector<std::size_t> ends;              // where the part of each draw in `earlier` ends
   std::vector<float> moves;                   // of all draws so far, padded
-  std::vector<const float*> same_block;       // draws of the block of the present point
-  std::vector<float> inner_products;          // theirs with that point
   std::vector<float> bias_moves;              // padded
   std::vector<float> sums;                    // of draws whose sums are not kept, padded
 

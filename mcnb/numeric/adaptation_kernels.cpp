@@ -350,7 +350,7 @@ void AddMovesTo(std::size_t padded, std::span<const EarlierMove> earlier, float*
 }
 
 void ImplicitStep(std::size_t padded, std::span<const ImplicitDraw> draws, ImplicitNetwork& network,
-              float* moves, std::vector<float>& room) {
+                  float* moves, std::vector<float>& room) {
   const Tag tag;
   room.resize(draws.size() * (padded + 1));
   float* steps = room.data();
@@ -414,8 +414,8 @@ void batch_step(const NetworkShape& shape, float* network, std::span<const Adapt
   HWY_DYNAMIC_DISPATCH(BatchStep)(shape, network, draws, room);
 }
 
-void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws, ImplicitNetwork& network,
-               float* moves, std::vector<float>& room) {
+void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws,
+                   ImplicitNetwork& network, float* moves, std::vector<float>& room) {
   HWY_DYNAMIC_DISPATCH(ImplicitStep)(padded, draws, network, moves, room);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tests/numeric/plain_network.h"
 
@@ -265,9 +266,12 @@ TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
 
 // The adaptation is damped: it goes down the loss, however large the rate.
 TEST(MetaLearner, NeverLeavesTheFiniteNumbersByItself) {
-  for (const std::uint32_t depth : {2U, 3U}) {
+  for (const auto& [depth, bookkeeping] :
+       {std::pair(2U, Bookkeeping::kExplicit), std::pair(2U, Bookkeeping::kImplicit),
+        std::pair(3U, Bookkeeping::kExplicit)}) {
     for (const double rate : {10.0, 1e6, 1e30}) {
       Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
+      test.meta.set_bookkeeping(bookkeeping);
       MetaScratch scratch;
       const std::vector<std::vector<Draw>> steps{test.draw_events(5)};
       const Features x = test.histories.sample(steps[0][0].event).features;
@@ -301,8 +305,11 @@ TEST(MetaLearner, StaysAsItIsWhereItHasNoFiniteValue) {
 
 // What an adaptation leaves in the scratch memory must not change the next one.
 TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
-  for (const std::uint32_t depth : {2U, 3U}) {
+  for (const auto& [depth, bookkeeping] :
+       {std::pair(2U, Bookkeeping::kExplicit), std::pair(2U, Bookkeeping::kImplicit),
+        std::pair(3U, Bookkeeping::kExplicit)}) {
     Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 10);
+    test.meta.set_bookkeeping(bookkeeping);
     const std::vector<std::vector<Draw>> one{test.draw_events(5)};
     const std::vector<std::vector<Draw>> other{test.draw_events(9)};
     const OwnFeatures x = test.draw_features();

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "bench/blocks.h"
 #include "bench/breakdown.h"
 #include "bench/data.h"
 #include "bench/learning.h"
@@ -8,6 +9,7 @@
 #include "bench/scale.h"
 #include "bench/serve.h"
 #include "mcnb/cli/commands.h"
+#include "mcnb/cli/environment_flags.h"
 
 namespace mcnb {
 namespace {
@@ -65,6 +67,23 @@ void add_breakdown(CLI::App& bench) {
             "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);
   command->callback([options] { bench::bench_breakdown(*options); });
+}
+
+void add_blocks(CLI::App& bench) {
+  auto options = std::make_shared<bench::BlockBenchOptions>();
+  auto data = std::make_shared<std::string>();
+  CLI::App* command = bench.add_subcommand(
+      "blocks", "Where the seconds of M-CNB go on labelled samples, whose arms are long blocks");
+  command->add_option("--environment", options->environment.name, "Labelled samples")
+      ->capture_default_str();
+  command->add_option("--data", *data,
+                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
+  add_count(command, "--rounds", options->rounds, "Rounds of every policy");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options, data] {
+    options->environment = read_environment(options->environment.name, {}, *data);
+    bench::bench_blocks(*options);
+  });
 }
 
 void add_policies(CLI::App& bench) {
@@ -155,6 +174,7 @@ void add_bench_command(CLI::App& app) {
   bench->require_subcommand(1);
   add_networks(*bench);
   add_breakdown(*bench);
+  add_blocks(*bench);
   add_policies(*bench);
   add_scale(*bench);
   add_data(*bench);

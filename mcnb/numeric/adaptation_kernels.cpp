@@ -316,6 +316,82 @@ void BatchStep(const NetworkShape& shape, float* network, std::span<const Adapta
   }
 }
 
+// sums += the sum over the draws of inner * move.
+struct AddMoves {
+  std::span<const EarlierMove> earlier;
+  const float* from;
+  float* to;
+
+  template <std::size_t kVectors>
+  HWY_INLINE void run(std::size_t column) const {
+    const Tag tag;
+    Vector sums[kVectors];
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kVectors; ++r) {
+      sums[r] = hn::LoadU(tag, from + column + r * kLanes);
+    }
+    for (const EarlierMove& each : earlier) {
+      const Vector inner = hn::Set(tag, each.inner);
+      const float* move = each.move + column;
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < kVectors; ++r) {
+        sums[r] = hn::MulAdd(inner, hn::LoadU(tag, move + r * kLanes), sums[r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kVectors; ++r) {
+      hn::StoreU(sums[r], tag, to + column + r * kLanes);
+    }
+  }
+};
+
+void AddMovesTo(std::size_t padded, std::span<const EarlierMove> earlier, float* sums) {
+  for_column_blocks<kColumnVectors>(padded, AddMoves{earlier, sums, sums});
+}
+
+void ImplicitStep(std::size_t padded, std::span<const ImplicitDraw> draws, ImplicitNetwork& network,
+                  float* moves, std::vector<float>& room) {
+  const Tag tag;
+  room.resize(draws.size() * (padded + 1));
+  float* steps = room.data();
+  float* units = steps + draws.size();
+  float bias_step = 0.0F;
+  for (std::size_t j = 0; j < draws.size(); ++j) {
+    float* h = units + j * padded;
+    for_column_blocks<kColumnVectors>(padded, AddMoves{draws[j].earlier, draws[j].sums, h});
+    for (std::size_t i = 0; i < padded; i += kLanes) {
+      Vector sum = hn::LoadU(tag, h + i);
+      if (network.biases != nullptr) {
+        sum = hn::Add(sum, hn::LoadU(tag, network.biases + i));
+      }
+      hn::StoreU(hn::Max(sum, hn::Zero(tag)), tag, h + i);
+    }
+    const float value = dot_product(h, network.last, padded) + network.last_bias;
+    steps[j] = draws[j].factor * (value - draws[j].reward);
+    bias_step += steps[j];
+  }
+  for (std::size_t i = 0; i < padded; i += kLanes) {
+    const Vector before = hn::LoadU(tag, network.last + i);
+    Vector last = before;
+    Vector bias = network.biases != nullptr ? hn::LoadU(tag, network.biases + i) : hn::Zero(tag);
+    for (std::size_t j = 0; j < draws.size(); ++j) {
+      const Vector step = hn::Set(tag, steps[j]);
+      const Vector h = hn::LoadU(tag, units + j * padded + i);
+      const Vector move = hn::IfThenElseZero(hn::Gt(h, hn::Zero(tag)), hn::Mul(step, before));
+      hn::StoreU(move, tag, moves + j * padded + i);
+      bias = hn::Add(bias, move);
+      last = hn::MulAdd(step, h, last);
+    }
+    hn::StoreU(last, tag, network.last + i);
+    if (network.biases != nullptr) {
+      hn::StoreU(bias, tag, network.biases + i);
+    }
+  }
+  if (network.biases != nullptr) {
+    network.last_bias += bias_step;
+  }
+}
+
 }  // namespace
 }  // namespace mcnb::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -325,6 +401,8 @@ namespace mcnb::kernels {
 
 HWY_EXPORT(Adapt);
 HWY_EXPORT(BatchStep);
+HWY_EXPORT(ImplicitStep);
+HWY_EXPORT(AddMovesTo);
 
 float adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
             float* sums, float* last, std::vector<float>& room) {
@@ -334,6 +412,15 @@ float adapt(const NetworkShape& shape, const float* network, std::span<const Ada
 void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                 std::vector<float>& room) {
   HWY_DYNAMIC_DISPATCH(BatchStep)(shape, network, draws, room);
+}
+
+void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws,
+                   ImplicitNetwork& network, float* moves, std::vector<float>& room) {
+  HWY_DYNAMIC_DISPATCH(ImplicitStep)(padded, draws, network, moves, room);
+}
+
+void add_moves(std::size_t padded, std::span<const EarlierMove> earlier, float* sums) {
+  HWY_DYNAMIC_DISPATCH(AddMovesTo)(padded, earlier, sums);
 }
 
 }  // namespace mcnb::kernels

@@ -93,6 +93,37 @@ float adapt(const NetworkShape& shape, const float* network, std::span<const Ada
 void batch_step(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                 std::vector<float>& room);
 
+// An earlier draw of the same adaptation, as another point x sees it: it moved W_1 x by
+// inner * move.
+struct EarlierMove {
+  const float* move;
+  float inner;  // x_i . x, without the bias
+};
+
+// One sample of an adaptation that leaves W_1 as it is.
+struct ImplicitDraw {
+  const float* sums;                     // W_1 x before the adaptation, bias included
+  std::span<const EarlierMove> earlier;  // of the steps before, without those that x does not see
+  float reward;
+  float factor;  // -rate * weight
+};
+
+// What the steps so far have made of W_2 and of the biases. The vectors are padded with zeros.
+struct ImplicitNetwork {
+  float* last;      // W_2
+  float* biases;    // what was added to those of W_1; only if the network has biases, else null
+  float last_bias;  // of W_2, or 0
+};
+
+// Takes one step of an adaptation of a network with two layers, from where `network` is, without
+// W_1: step * b_1 of each draw goes to its row of `moves`, with which W_1 += the sum over the draws
+// of move x^T. All vectors are `padded` long. `room` is working memory; reuse it from call to call.
+void implicit_step(std::size_t padded, std::span<const ImplicitDraw> draws,
+                   ImplicitNetwork& network, float* moves, std::vector<float>& room);
+
+// sums += the sum over `earlier` of inner * move, all `padded` long.
+void add_moves(std::size_t padded, std::span<const EarlierMove> earlier, float* sums);
+
 // W_1 x before the ReLU, bias included, padded with zeros to padded_width().
 void first_layer(const NetworkShape& shape, const float* network, std::span<const float> x,
                  std::uint32_t row, float* sums);
@@ -119,6 +150,29 @@ struct AdamRow {
   bool first_touch;
 };
 void adam_update(const AdamRow& row);
+
+// Adam's bias corrections at one step count.
+struct AdamCorrections {
+  float step_size;  // rate / (1 - beta_1^t)
+  float second;     // 1 / sqrt(1 - beta_2^t)
+};
+
+// Adam updates of consecutive rows of W_1, with gradients error * input * signal[i]. Each row
+// counts its steps. A row whose inputs have all been zero is passed over: its moments are zero, and
+// its weights would not change. The memory of the moments need not be initialised.
+struct AdamRows {
+  std::size_t width;
+  std::size_t padded;             // length of the moments of a row
+  float* weights;                 // rows of `width`
+  float* moments;                 // of each row: the first ones, then the second ones
+  std::uint32_t* steps;           // by row
+  std::uint8_t* has_moved;        // by row: whether it has had an input that was not zero
+  std::span<const float> inputs;  // one for each row
+  const float* signals;
+  float error;
+  const AdamCorrections* corrections;  // by step count
+};
+void adam_update_rows(const AdamRows& rows);
 
 float dot(const float* a, const float* b, std::size_t count);
 

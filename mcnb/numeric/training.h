@@ -33,9 +33,9 @@ struct TrainingReport {
 struct TrainingScratch {
   std::vector<std::uint32_t> order;
   GradientFactors factors;
-  std::vector<float> first_moments;
-  std::vector<float> second_moments;
-  std::vector<std::uint32_t> row_steps;  // Adam's step count of every row of W_1
+  std::vector<float> moments;               // Adam's
+  std::vector<std::uint32_t> row_steps;     // Adam's step count of every row of W_1
+  std::vector<std::uint8_t> row_has_moved;  // 1 after the first gradient that is not zero
 
   std::size_t memory_bytes() const;  // without sizeof *this
 };

@@ -149,12 +149,12 @@ void SgdStep(const NetworkShape& shape, std::span<float* const> networks, std::s
   }
 }
 
-template <class AnyTag>
+template <bool kFirstTouch, class AnyTag>
 HWY_INLINE void adam_vector(AnyTag tag, const AdamRow& row, std::size_t at) {
   const auto gradient = hn::Mul(hn::Set(tag, row.scale), hn::LoadU(tag, row.signals + at));
   auto first = hn::Mul(hn::Set(tag, 0.1F), gradient);
   auto second = hn::Mul(hn::Set(tag, 0.001F), hn::Mul(gradient, gradient));
-  if (!row.first_touch) {
+  if constexpr (!kFirstTouch) {
     first = hn::MulAdd(hn::Set(tag, 0.9F), hn::LoadU(tag, row.first_moments + at), first);
     second = hn::MulAdd(hn::Set(tag, 0.999F), hn::LoadU(tag, row.second_moments + at), second);
   }
@@ -167,18 +167,52 @@ HWY_INLINE void adam_vector(AnyTag tag, const AdamRow& row, std::size_t at) {
              tag, row.weights + at);
 }
 
-void AdamUpdate(const AdamRow& row) {
+template <bool kFirstTouch>
+HWY_INLINE void adam_row(AdamRow row) {
   const hn::CappedTag<float, 4> few;
   const hn::CappedTag<float, 1> one;
   std::size_t at = 0;
   for (; at + kLanes <= row.count; at += kLanes) {
-    adam_vector(Tag(), row, at);
+    adam_vector<kFirstTouch>(Tag(), row, at);
   }
   for (; at + hn::Lanes(few) <= row.count; at += hn::Lanes(few)) {
-    adam_vector(few, row, at);
+    adam_vector<kFirstTouch>(few, row, at);
   }
   for (; at < row.count; ++at) {
-    adam_vector(one, row, at);
+    adam_vector<kFirstTouch>(one, row, at);
+  }
+}
+
+HWY_INLINE void update_row(AdamRow row) {
+  if (row.first_touch) {
+    adam_row<true>(row);
+  } else {
+    adam_row<false>(row);
+  }
+}
+
+void AdamUpdate(const AdamRow& row) { update_row(row); }
+
+void AdamUpdateRows(const AdamRows& given) {
+  const AdamRows rows = given;  // stores of weights cannot change a copy
+  for (std::size_t i = 0; i < rows.inputs.size(); ++i) {
+    const float scale = rows.error * rows.inputs[i];
+    const std::uint32_t step = ++rows.steps[i];
+    const bool first_touch = rows.has_moved[i] == 0;
+    if (scale == 0.0F && first_touch) {
+      continue;
+    }
+    rows.has_moved[i] = 1;
+    float* moments = rows.moments + i * 2 * rows.padded;
+    update_row({.weights = rows.weights + i * rows.width,
+                .first_moments = moments,
+                .second_moments = moments + rows.padded,
+                .signals = rows.signals,
+                .count = rows.width,
+                .scale = scale,
+                .step_size = rows.corrections[step].step_size,
+                .second_correction = rows.corrections[step].second,
+                .first_touch = first_touch});
   }
 }
 
@@ -193,6 +227,7 @@ HWY_EXPORT(Backward);
 HWY_EXPORT(AddGradient);
 HWY_EXPORT(SgdStep);
 HWY_EXPORT(AdamUpdate);
+HWY_EXPORT(AdamUpdateRows);
 
 void backward(const NetworkShape& shape, const float* network, const float* activations,
               float* signals) {
@@ -210,6 +245,8 @@ void sgd_step(const NetworkShape& shape, std::span<float* const> networks, std::
 }
 
 void adam_update(const AdamRow& row) { HWY_DYNAMIC_DISPATCH(AdamUpdate)(row); }
+
+void adam_update_rows(const AdamRows& rows) { HWY_DYNAMIC_DISPATCH(AdamUpdateRows)(rows); }
 
 }  // namespace mcnb::kernels
 #endif  // HWY_ONCE

@@ -1,5 +1,6 @@
 // Starts the real program, as a user would.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -207,6 +208,32 @@ TEST(Cli, TheBreakdownOfARoundIsWritten) {
   EXPECT_NE(rounds.find("\n50,5,mcnb,"), std::string::npos) << rounds;
   const std::string experiments = file_contents(folder / "bench-experiments.csv");
   EXPECT_NE(experiments.find("\nmcnb,20,"), std::string::npos) << experiments;
+}
+
+TEST(Cli, TheBlocksOfLabelledSamplesAreTimedBothWays) {
+  const TemporaryFolder folder;
+  std::string rows;
+  for (int i = 0; i < 60; ++i) {
+    rows += fmt::format("{}.5,16,2.6,0.39,0.19,{},22,-8.2,40,81.8,{}\n", 20 + i, i - 30,
+                        i % 3 == 0 ? 'h' : 'g');
+  }
+  put_file(folder / "magic-telescope" / "magic04.data", rows);
+  const std::vector<std::string> arguments{"bench",    "blocks",
+                                           "--rounds", "30",
+                                           "--data",   folder.path().string(),
+                                           "--output", folder.path().string()};
+  const auto with = [&](const char* environment) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"--environment", environment});
+    return all;
+  };
+  const ProgramOutcome outcome = run_mcnb(with("magic-telescope"));
+  EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+  const std::string csv = file_contents(folder / "bench-blocks.csv");
+  EXPECT_NE(csv.find("\nmcnb,30,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nmcnb (copies of the weights),30,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nneuucb-one,30,"), std::string::npos) << csv;
+  expect_bad_usage(with("synthetic"), {"labelled samples", "\"synthetic\""});
 }
 
 TEST(Cli, EveryPolicyIsTimed) {

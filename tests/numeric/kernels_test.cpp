@@ -186,6 +186,41 @@ TEST(Kernels, EveryTargetPredictsLikeThePlainNetworkForLargeNetworks) {
   expect_predictions_match({{9, 300, 3, true}, 2, 3}, 30, rng);
 }
 
+// Two arms are evaluated together, with all of their inputs.
+TEST(Kernels, ZerosOfOneLongInputAreSkippedWithTheSameBits) {
+  Rng rng(12, Stream::kTest);
+  for (const std::uint32_t width : {1U, 17U, 100U, 130U}) {
+    for (const double share : {0.0, 0.2, 1.0}) {
+      const NetworkShape shape{.inputs = 333, .width = width, .depth = 2 + width % 2};
+      OwnFeatures x{plain::draw(rng, shape.inputs), 0};
+      for (float& value : x.values) {
+        value = rng.chance(share) ? value : 0.0F;
+      }
+      const std::vector<float> weights = plain::draw_network(rng, shape);
+      const Network network{weights, PlainNetwork(shape, weights)};
+      Network guarded = network;
+      for (std::size_t i = 0; i < shape.inputs; ++i) {
+        if (x.values[i] == 0.0F) {
+          std::fill_n(guarded.guarded.begin() + static_cast<std::ptrdiff_t>(i * width), width,
+                      kNan);
+        }
+      }
+      for (const std::string& target : kernels::simd_targets()) {
+        SCOPED_TRACE(testing::Message() << target << ", share " << share << ", width " << width);
+        const SimdTargetInScope scope(target);
+        const float alone = predict(shape, {&guarded, 1}, {&x, 1})[0];
+        const std::vector<OwnFeatures> two{x, x};
+        EXPECT_TRUE(plain::same_bits(alone, predict(shape, {&network, 1}, two)[1]));
+        EXPECT_NEAR(alone, network.plain.value(x.view()),
+                    kRounding * network.plain.magnitude(x.view()));
+        std::vector<float> activations(shape.hidden_count());
+        EXPECT_TRUE(plain::same_bits(alone, kernels::forward(shape, guarded.guarded.data(),
+                                                             x.values, 0, activations.data())));
+      }
+    }
+  }
+}
+
 TEST(Kernels, TilesOfDifferentBlocksMix) {
   Rng rng(3, Stream::kTest);
   const NetworkShape shape{.inputs = 12, .width = 33, .depth = 3, .biases = true};

@@ -302,6 +302,9 @@ std::vector<AdaptedMeta> Mcnb::adapt_meta_learner(std::span<const Candidate> arm
   std::vector<AdaptedMeta> metas(arms.size());
   const std::size_t shares = std::min(arms.size(), 2 * threads_.thread_count());
   grow_memories(shares);
+  if (!is_online() && !arms.empty()) {  // Theta stays as it is until the next training
+    meta_.keep_sums(histories_, arms[0].arm.features);
+  }
   threads_.parallel_for(shares, 1, [&](std::size_t share, std::size_t) {
     auto& [draws, scratch] = memories_[share];
     for (std::size_t i = share; i < arms.size(); i += shares) {
@@ -418,7 +421,7 @@ void Mcnb::count_training(std::span<const UserId> learners) {
 void Mcnb::remember(std::span<const UserId> learners, UserId served, const Sample& sample) {
   const ScopedTimer timer(seconds_.training);
   has_own_datum_[index(served)] = 1;
-  histories_.add(learners, sample);
+  meta_.forget(histories_.add(learners, sample));
 }
 
 void Mcnb::train_on_history(UserId learner) {
@@ -442,11 +445,10 @@ void Mcnb::grow_memories(std::size_t count) {
 
 std::size_t Mcnb::memory_bytes() const {
   std::size_t bytes = sizeof *this + learners_.memory_bytes() + histories_.memory_bytes() +
-                      2 * meta_.parameters().size_bytes() +
-                      trained_.capacity() * sizeof trained_[0] + has_own_datum_.capacity() +
-                      learner_of_.capacity() * sizeof learner_of_[0] + unit_arms_.memory_bytes() +
-                      cluster_finder_.memory_bytes() + last_decision_.memory_bytes() +
-                      replay_.memory_bytes();
+                      meta_.memory_bytes() + trained_.capacity() * sizeof trained_[0] +
+                      has_own_datum_.capacity() + learner_of_.capacity() * sizeof learner_of_[0] +
+                      unit_arms_.memory_bytes() + cluster_finder_.memory_bytes() +
+                      last_decision_.memory_bytes() + replay_.memory_bytes();
   for (const AdaptationMemory& memory : memories_) {
     bytes += memory.draws.memory_bytes() + memory.meta.memory_bytes();
   }

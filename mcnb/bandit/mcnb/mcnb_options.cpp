@@ -127,6 +127,10 @@ PolicySize mcnb_size(const McnbOptions& options, const PolicySetup& setup) {
   size.idle_bytes = 50.0;
   size.user_bytes = network + history_event_bytes(setup.inputs);
   size.event_bytes = history_event_bytes(setup.inputs);
+  if (options.training == TrainingMode::kReplay && shape.depth == 2 &&
+      setup.inputs >= 2 * shape.padded_width()) {
+    size.event_bytes += 4.0 * static_cast<double>(shape.padded_width());  // EventSums
+  }
   size.numbers = parameters;
   size.arm_operations = parameters * (3.0 + steps * samples);
   size.arm_user_operations = parameters * (1.0 + (options.meta_samples == 0 ? steps : 0.0));

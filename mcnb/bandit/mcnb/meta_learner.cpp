@@ -12,23 +12,6 @@ namespace {
 constexpr std::size_t kPrefetchDistance = 8;  // draws
 constexpr float kOrdinaryParameter = 16.0F;   // the largest that an unchecked adaptation may leave
 
-// a . b; inputs that only one of the two has count as zero in the other.
-float inner_product(const Features& a, const Features& b) {
-  if (a.offset == b.offset && a.values.size() == b.values.size()) {
-    return kernels::dot(a.values.data(), b.values.data(), a.values.size());
-  }
-  const std::size_t begin = std::max(a.offset, b.offset);
-  const std::size_t end = std::min(a.offset + a.values.size(), b.offset + b.values.size());
-  return begin >= end ? 0.0F
-                      : kernels::dot(a.values.data() + (begin - a.offset),
-                                     b.values.data() + (begin - b.offset), end - begin);
-}
-
-void note_reward(float reward, MetaScratch& scratch) {
-  scratch.has_ordinary_rewards =
-      scratch.has_ordinary_rewards && std::abs(reward) <= kOrdinaryReward;
-}
-
 // Whether the steps so far have left a network at which a further one, at the point of
 // `scratch.adapted`, is an ordinary step.
 bool went_as_usual(const NetworkShape& shape, double rate, const MetaScratch& scratch) {
@@ -46,16 +29,43 @@ bool is_ordinary(std::span<const float> parameters) {
 
 }  // namespace
 
+// a . b; inputs that only one of the two has count as zero in the other.
+float MetaLearner::inner_product(const Features& a, const Features& b) {
+  if (a.offset == b.offset && a.values.size() == b.values.size()) {
+    return kernels::dot(a.values.data(), b.values.data(), a.values.size());
+  }
+  const std::size_t begin = std::max(a.offset, b.offset);
+  const std::size_t end = std::min(a.offset + a.values.size(), b.offset + b.values.size());
+  return begin >= end ? 0.0F
+                      : kernels::dot(a.values.data() + (begin - a.offset),
+                                     b.values.data() + (begin - b.offset), end - begin);
+}
+
 std::size_t MetaScratch::memory_bytes() const {
   return draws.capacity() * sizeof draws[0] + features.capacity() * sizeof features[0] +
+         blocks.capacity() * sizeof blocks[0] +
+         implicit_draws.capacity() * sizeof implicit_draws[0] +
+         earlier.capacity() * sizeof earlier[0] + ends.capacity() * sizeof ends[0] +
          (kernel_memory.capacity() + network.capacity() + next_network.capacity() +
-          before.capacity() + direction.capacity() + activations.capacity()) *
+          before.capacity() + direction.capacity() + activations.capacity() + moves.capacity() +
+          bias_moves.capacity() + sums.capacity()) *
              sizeof(float);
 }
 
 MetaLearner::MetaLearner(const NetworkShape& shape, std::vector<float> start)
     : shape_(shape), start_(std::move(start)), parameters_(start_) {
   check(start_.size() == shape.parameter_count(), "the parameters match the network's shape");
+}
+
+std::size_t MetaLearner::memory_bytes() const {
+  return (start_.capacity() + parameters_.capacity()) * sizeof(float) + sums_.memory_bytes();
+}
+
+void MetaLearner::keep_sums(const Histories& histories, const Features& x) {
+  keeps_sums_ = true;
+  if (is_long(x)) {
+    sums_.grow(histories.event_slots(), shape_.padded_width());
+  }
 }
 
 float MetaLearner::estimate(const Features& x) const {
@@ -87,7 +97,9 @@ AdaptedMeta MetaLearner::plain_at(const Features& x, std::span<const std::vector
                                   const Histories& histories, double rate,
                                   MetaScratch& scratch) const {
   scratch.has_ordinary_rewards = true;
-  if (shape_.depth == 2 && steps.size() == 1) {
+  if (is_cheaper_implicitly(x, steps, histories, scratch)) {
+    adapt_implicitly(x, steps, histories, rate, scratch);
+  } else if (shape_.depth == 2 && steps.size() == 1) {
     scratch.inputs.use_all();
     take_last_step({shape_, parameters_.data()}, x, steps[0], histories, rate, scratch);
   } else {
@@ -129,7 +141,7 @@ bool MetaLearner::adapt(const Features& x, std::span<const std::vector<Draw>> st
     return false;
   }
   // Copied, not swapped: callers may hold a span of the parameters.
-  scratch.inputs.write_back(shape_, scratch.network, parameters_);
+  scratch.inputs.write_back(shape_, scratch.network, parameters());
   return true;
 }
 
@@ -170,7 +182,7 @@ bool MetaLearner::prepare_draws(std::span<const Draw> draws, const Histories& hi
                              .reward = sample.reward,
                              .factor = static_cast<float>(-rate * draw.weight),
                              .inner = x == nullptr ? 0.0F : inner_product(at, *x) + bias});
-    note_reward(sample.reward, scratch);
+    scratch.note_reward(sample.reward);
     same_inputs = same_inputs && scratch.draws.back().row == scratch.draws[0].row &&
                   at.values.size() == scratch.draws[0].count;
   }
@@ -203,7 +215,7 @@ void MetaLearner::take_step(const NetworkShape& shape, std::span<const Draw> dra
   };
   const auto add = [&](std::vector<float>& to, const Draw& draw, const GradientFactors& factors) {
     const Sample sample = sample_of(draw);
-    note_reward(sample.reward, scratch);
+    scratch.note_reward(sample.reward);
     kernels::add_gradient(
         shape, to.data(), sample.features.values, sample.features.offset,
         factors.activations.data(), factors.signals.data(),

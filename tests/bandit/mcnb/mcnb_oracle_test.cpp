@@ -262,6 +262,8 @@ McnbOptions deep(McnbOptions options) {
 }
 
 const World kBlocks{.features = 4, .arms = 4, .users = 8, .blocks = true};
+// Long enough that the adaptation for a decision leaves the weights as they are.
+const World kLongBlocks{.features = 70, .arms = 4, .users = 8, .blocks = true};
 const World kSmall{.features = 4, .arms = 3, .users = 6};
 const World kSmallBlocks{.features = 4, .arms = 3, .users = 6, .blocks = true};
 
@@ -295,6 +297,21 @@ TEST(McnbOracle, SeveralStepsOfAdaptation) {
   expect_matches_textbook({.name = "dense", .options = steps});
   expect_matches_textbook({.name = "blocks", .world = kBlocks, .options = steps});
   expect_matches_textbook({.name = "three layers", .user_per_arm = true, .options = deep(steps)});
+}
+
+TEST(McnbOracle, LongBlocks) {
+  const McnbOptions steps = with(lively(), [](auto& o) { o.meta_steps = 3; });
+  const McnbOptions replay = cases::short_replay();
+  expect_matches_textbook({.name = "one step", .world = kLongBlocks});
+  expect_matches_textbook({.name = "three steps", .world = kLongBlocks, .options = steps});
+  expect_matches_textbook({.name = "replay", .world = kLongBlocks, .options = replay});
+  expect_matches_textbook({.name = "replay, biases, bounded, late",
+                           .world = kLongBlocks,
+                           .late = true,
+                           .options = with(replay, [](auto& o) {
+                             o.network.biases = true;
+                             o.history_limit = 6;
+                           })});
 }
 
 TEST(McnbOracle, FewMembersTakePart) {

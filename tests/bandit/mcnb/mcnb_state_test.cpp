@@ -22,6 +22,7 @@ using plain::expect_error;
 
 const World kWorld{.features = 4, .arms = 4, .users = 8};
 const World kBlocks{.features = 4, .arms = 4, .users = 4, .blocks = true};
+const World kLongBlocks{.features = 70, .arms = 4, .users = 4, .blocks = true};
 constexpr std::uint64_t kRounds = 110;
 
 // One feature for each user; users with equal features form pre-clusters.
@@ -66,6 +67,8 @@ std::vector<StateCase> all_cases() {
               o.history_limit = 4;
               o.network.biases = true;
             })},
+      {"replay, bounded, long blocks", kLongBlocks,
+       with(cases::short_replay(), [](auto& o) { o.history_limit = 4; })},
       {"pre-clusters, few arms", kWorld,
        with(lively(),
             [](auto& o) {

@@ -197,12 +197,15 @@ TEST(Mcnb, NewUsersMayComeAtAnyTime) {
 }
 
 TEST(Mcnb, ThreadsDoNotChangeAnything) {
-  const World world{.features = 6, .arms = 15, .users = 300};
-  for (const McnbOptions& options : {lively(), with(lively(), [](auto& o) {
-                                       o.network.depth = 3;
-                                       o.meta_steps = 2;
-                                       o.meta_samples = 5;
-                                     })}) {
+  const World many{.features = 6, .arms = 15, .users = 300};
+  const World long_blocks{.features = 70, .arms = 5, .users = 5, .blocks = true};
+  const McnbOptions deep = with(lively(), [](auto& o) {
+    o.network.depth = 3;
+    o.meta_steps = 2;
+    o.meta_samples = 5;
+  });
+  for (const auto& [world, options] : {std::pair(many, lively()), std::pair(many, deep),
+                                       std::pair(long_blocks, cases::short_replay())}) {
     std::vector<std::string> states;
     std::vector<std::vector<double>> values;
     for (const std::size_t threads : {1U, 2U, 8U}) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "tests/numeric/plain_network.h"
 
@@ -40,6 +43,15 @@ class Case {
                                       static_cast<std::uint32_t>(rng_.below(inputs - count + 1)),
                                       1e-4);
   }
+
+  // A block of this length at any offset.
+  OwnFeatures draw_block(std::uint32_t count) {
+    return plain::draw_clear_features(
+        rng_, plain(), count, static_cast<std::uint32_t>(rng_.below(shape_.inputs - count + 1)),
+        1e-4);
+  }
+
+  std::span<const float> meta_parameters() const { return meta.parameters(); }
 
   std::vector<Draw> draw_events(std::size_t count) {
     std::vector<Draw> draws;
@@ -124,7 +136,7 @@ void expect_adapts_as_the_textbook(Case& test, std::span<const std::vector<Draw>
             1e-5 * (1.0 + plain::norm(expected.parameters())));
 }
 
-TEST(MetaLearner, AdaptsAsTheTextbookDoes) {
+void expect_adapts_as_the_textbook(Bookkeeping bookkeeping) {
   MetaScratch scratch;  // one for all shapes and counts: what is left in it must not matter
   std::uint64_t seed = 0;
   for (const NetworkShape& shape : plain::some_shapes(7)) {
@@ -136,6 +148,7 @@ TEST(MetaLearner, AdaptsAsTheTextbookDoes) {
         SCOPED_TRACE(plain::describe(shape) + ", draws " + std::to_string(draws) + ", steps " +
                      std::to_string(steps));
         Case test(shape, ++seed);
+        test.meta.set_bookkeeping(bookkeeping);
         std::vector<std::vector<Draw>> all;
         for (std::size_t step = 0; step < steps; ++step) {
           all.push_back(test.draw_events(draws));
@@ -144,6 +157,92 @@ TEST(MetaLearner, AdaptsAsTheTextbookDoes) {
       }
     }
   }
+}
+
+TEST(MetaLearner, AdaptsAsTheTextbookDoes) {
+  expect_adapts_as_the_textbook(Bookkeeping::kExplicit);
+  expect_adapts_as_the_textbook(Bookkeeping::kImplicit);
+}
+
+TEST(MetaLearner, EveryTargetAdaptsImplicitlyAndTheAvxTargetsWithTheSameBits) {
+  for (const bool biases : {false, true}) {
+    Case test({.inputs = 90, .width = 37, .depth = 2, .biases = biases}, biases ? 31 : 32);
+    test.meta.set_bookkeeping(Bookkeeping::kImplicit);
+    const std::vector<std::vector<Draw>> steps{test.draw_events(6), test.draw_events(9)};
+    PlainNetwork expected = test.plain();
+    test.step(expected, steps[0]);
+    test.step(expected, steps[1]);
+    const OwnFeatures x = test.draw_features();
+    std::map<std::string, AdaptedMeta> found;
+    for (const std::string& target : kernels::simd_targets()) {
+      const plain::SimdTargetInScope scope(target);
+      MetaScratch scratch;
+      found[target] = test.meta.adapted_at(x.view(), steps, test.histories, kRate, scratch);
+      const double size = 1.0 + expected.magnitude(x.view());
+      EXPECT_NEAR(found[target].estimate, expected.value(x.view()), 1e-5 * size) << target;
+    }
+    if (found.contains("avx512") && found.contains("avx2")) {
+      EXPECT_TRUE(plain::same_bits(found["avx512"].estimate, found["avx2"].estimate));
+    }
+  }
+}
+
+// Both ways give the same numbers, but rarely the same bits; the bits show which one was taken.
+TEST(MetaLearner, KeepsTheBooksInTheCheaperWay) {
+  const auto estimate = [](std::uint32_t inputs, Bookkeeping bookkeeping) {
+    Case test({.inputs = inputs, .width = 37}, 40);
+    test.meta.set_bookkeeping(bookkeeping);
+    const std::vector<std::vector<Draw>> steps{test.draw_events(6), test.draw_events(9)};
+    const OwnFeatures x = test.draw_block(inputs / 2);
+    MetaScratch scratch;
+    return test.meta.adapted_at(x.view(), steps, test.histories, kRate, scratch).estimate;
+  };
+  for (const std::uint32_t inputs : {16U, 300U}) {
+    const float explicitly = estimate(inputs, Bookkeeping::kExplicit);
+    const float implicitly = estimate(inputs, Bookkeeping::kImplicit);
+    ASSERT_FALSE(plain::same_bits(explicitly, implicitly)) << inputs;
+    EXPECT_NEAR(explicitly, implicitly, 1e-5);
+    EXPECT_TRUE(plain::same_bits(estimate(inputs, Bookkeeping::kBySize),
+                                 inputs == 16 ? explicitly : implicitly))
+        << inputs;
+  }
+}
+
+TEST(MetaLearner, KeptSumsFollowThetaAndTheEvents) {
+  const NetworkShape shape{.inputs = 80, .width = 20};
+  Case keeps(shape, 50);
+  keeps.histories = Histories(50, 3);  // reuses the slots of events
+  keeps.histories.add_users(1);
+  keeps.meta.set_bookkeeping(Bookkeeping::kImplicit);
+  MetaScratch scratch;
+  const OwnFeatures x = keeps.draw_block(70);
+  std::size_t reused = 0;
+  for (std::size_t round = 0; round < 30; ++round) {
+    const std::size_t before = keeps.histories.event_slots();
+    const OwnFeatures drawn = keeps.draw_block(70);
+    keeps.meta.forget(keeps.histories.add({&kUser, 1}, {drawn.view(), 0.5F}));
+    reused += keeps.histories.event_slots() == before ? 1 : 0;
+    keeps.meta.keep_sums(keeps.histories, x.view());
+    std::vector<Draw> draws;
+    for (const std::uint32_t event : keeps.histories.events(kUser)) {
+      draws.push_back({EventId{event}, 0.3F});
+    }
+    const std::vector<std::vector<Draw>> steps{draws, draws};
+    MetaLearner fresh(shape, {keeps.meta_parameters().begin(), keeps.meta_parameters().end()});
+    fresh.set_bookkeeping(Bookkeeping::kImplicit);
+    for (int again = 0; again < 2; ++again) {
+      EXPECT_TRUE(plain::same_bits(
+          keeps.meta.adapted_at(x.view(), steps, keeps.histories, kRate, scratch).estimate,
+          fresh.adapted_at(x.view(), steps, keeps.histories, kRate, scratch).estimate))
+          << "round " << round;
+    }
+    if (round % 3 == 0) {
+      EXPECT_TRUE(keeps.meta.adapt(x.view(), steps, keeps.histories, kRate, scratch));
+    } else if (round % 3 == 1) {
+      keeps.meta.parameters()[3] += 0.5F;
+    }
+  }
+  EXPECT_GT(reused, 0U);
 }
 
 TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
@@ -167,9 +266,12 @@ TEST(MetaLearner, WithoutDrawsStaysAsItIs) {
 
 // The adaptation is damped: it goes down the loss, however large the rate.
 TEST(MetaLearner, NeverLeavesTheFiniteNumbersByItself) {
-  for (const std::uint32_t depth : {2U, 3U}) {
+  for (const auto& [depth, bookkeeping] :
+       {std::pair(2U, Bookkeeping::kExplicit), std::pair(2U, Bookkeeping::kImplicit),
+        std::pair(3U, Bookkeeping::kExplicit)}) {
     for (const double rate : {10.0, 1e6, 1e30}) {
       Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 20);
+      test.meta.set_bookkeeping(bookkeeping);
       MetaScratch scratch;
       const std::vector<std::vector<Draw>> steps{test.draw_events(5)};
       const Features x = test.histories.sample(steps[0][0].event).features;
@@ -203,8 +305,11 @@ TEST(MetaLearner, StaysAsItIsWhereItHasNoFiniteValue) {
 
 // What an adaptation leaves in the scratch memory must not change the next one.
 TEST(MetaLearner, AnAdaptationDoesNotLeakIntoTheNext) {
-  for (const std::uint32_t depth : {2U, 3U}) {
+  for (const auto& [depth, bookkeeping] :
+       {std::pair(2U, Bookkeeping::kExplicit), std::pair(2U, Bookkeeping::kImplicit),
+        std::pair(3U, Bookkeeping::kExplicit)}) {
     Case test({.inputs = 6, .width = 20, .depth = depth}, depth + 10);
+    test.meta.set_bookkeeping(bookkeeping);
     const std::vector<std::vector<Draw>> one{test.draw_events(5)};
     const std::vector<std::vector<Draw>> other{test.draw_events(9)};
     const OwnFeatures x = test.draw_features();

@@ -218,7 +218,8 @@ void EngineCore::take_in_models(std::vector<Task>& tasks) {
     }
     refused.push_back(std::move(task));
   }
-  tasks = std::move(others);
+  // They come before tasks that may remove them.
+  tasks.clear();
   for (std::shared_ptr<CreateTask>& made : builder_.take_finished()) {
     std::erase(building_, made);
     try {
@@ -228,6 +229,7 @@ void EngineCore::take_in_models(std::vector<Task>& tasks) {
     }
     tasks.emplace_back(std::move(made));
   }
+  std::ranges::move(others, std::back_inserter(tasks));
   answer_tasks(refused);
 }
 

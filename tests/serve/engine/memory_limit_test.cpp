@@ -134,6 +134,19 @@ TEST(MemoryLimit, ModelsAreMadeBesideTheRequests) {
   EXPECT_EQ(engine.report("new").counts.decisions, 0U);
 }
 
+TEST(MemoryLimit, AModelThatIsRemovedAsSoonAsItIsThereWasMade) {
+  SteppedEngine engine;
+  const auto create = create_task("new", "linucb", 4);
+  ASSERT_TRUE(engine.core().submit(create));
+  engine.core().compute(EngineCore::Wait(0));
+  engine.core().build(EngineCore::Wait(0));
+  const auto remove = engine.run(
+      control_task([](ControlTask&, ModelHost& host, std::int64_t) { host.remove("new"); }));
+  EXPECT_FALSE(remove->error.has_value());
+  EXPECT_FALSE(create->error.has_value()) << create->error->message;
+  EXPECT_EQ(create->report.name, "new");
+}
+
 TEST(MemoryLimit, ClosingAnswersThoseWhoseModelIsBeingMade) {
   SteppedEngine engine;
   const auto create = create_task("new", "mcnb", 4);

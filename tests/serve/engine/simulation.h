@@ -96,7 +96,7 @@ class Simulation {
 
   void run_stage() {
     const EngineCore::Wait at_once(0);
-    switch (rng_.below(5)) {
+    switch (rng_.below(6)) {
       case 0:
         engine_.core().compute(at_once);
         break;
@@ -108,6 +108,9 @@ class Simulation {
         break;
       case 3:
         engine_.core().acknowledge(at_once);
+        break;
+      case 4:
+        engine_.core().build(at_once);
         break;
       default:
         engine_.core().housekeep(at_once);
@@ -145,7 +148,7 @@ class Simulation {
   }
 
   void submit_something() {
-    const std::uint64_t kind = rng_.below(plan_.erasing ? 102 : 100);
+    const std::uint64_t kind = rng_.below(plan_.erasing ? 104 : 100);
     if (kind < 50 || events_ == 0) {
       submit_rank(events_++);
     } else if (kind < 55) {
@@ -168,15 +171,29 @@ class Simulation {
                erase_afterwards(task, host.forget(model, user, time));
              }),
              "forget " + user);
-    } else {
+    } else if (kind == 101) {
       submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
-               const std::uint32_t id = host.report("second").id;
-               host.remove("second");
-               task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
+               remove(task, host, "second");
                host.create("second", fitting_model());
              }),
              "make second anew");
+    } else if (kind == 102) {
+      auto task = std::make_shared<CreateTask>();
+      task->model = "third";
+      task->options = small_model();
+      submit(task, "make third beside the requests");
+    } else {
+      submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
+               remove(task, host, "third");
+             }),
+             "remove third");
     }
+  }
+
+  static void remove(ControlTask& task, ModelHost& host, const std::string& model) {
+    const std::uint32_t id = host.report(model).id;
+    host.remove(model);
+    task.follow_up = [id](Storage& storage) { storage.erase_model(id); };
   }
 
   void submit_rank(std::uint64_t event) {

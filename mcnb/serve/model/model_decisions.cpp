@@ -95,6 +95,11 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
     std::ranges::transform(scores[k].parts(), action.parts.begin(),
                            [](const ScorePart& part) { return static_cast<float>(part.value); });
     action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
+    if (const std::optional<ClusterSample>& sample = scores[k].cluster_sample) {
+      decision.estimated_sizes = true;
+      action.cluster_found = static_cast<std::uint32_t>(sample->found);
+      action.cluster_visited = static_cast<std::uint32_t>(sample->visited);
+    }
   }
   decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
   std::vector<double> probabilities(request.actions.size());

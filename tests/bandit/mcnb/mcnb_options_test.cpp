@@ -44,6 +44,7 @@ TEST(McnbOptions, OutOfRangeAreRefused) {
   refused("meta_steps", "-1", "a whole number in [1, 10000]");
   refused("meta_samples", "-1", "a whole number in [0, ");
   refused("history_limit", "-1", "a whole number in [0, ");
+  refused("scan_limit", "-1", "a whole number in [0, ");
   refused("keep_arms", "10001", "a whole number in [0, 10000]");
   refused("train_every", "0", "a whole number in [1, ");
   refused("train_every_later", "0", "a whole number in [1, ");
@@ -58,9 +59,23 @@ TEST(McnbOptions, UnknownNamesAndChoicesAreRefused) {
   refused("meta_draw", "two", "one | all");
   refused("feedback", "everyone", "cluster | served");
   refused("training", "never", "online | replay");
+  refused("scan", "some", "all | sampled");
   refused("optimiser", "newton", "adam | sgd");
   refused("gama", "gama", "one of the options gamma, nu, S, delta");
   expect_error(ErrorKind::kUsage, "best", [] { mcnb_preset("best"); });
+}
+
+TEST(McnbOptions, AWalkOverSomeLearnersCannotTeachTheWholeCluster) {
+  const char* const message = "option scan: expected all with feedback=cluster";
+  expect_error(ErrorKind::kUsage, message, [] {
+    parse_mcnb_options({{"feedback", "cluster"}, {"scan", "sampled"}});
+  });
+  McnbOptions options = mcnb_preset("algorithm");
+  check_mcnb_options(options);
+  options.scan = Scan::kSampled;
+  expect_error(ErrorKind::kUsage, message, [&] { check_mcnb_options(options); });
+  options.feedback = Feedback::kServed;
+  check_mcnb_options(options);
 }
 
 // Options that were set in the struct are checked like options that were parsed.

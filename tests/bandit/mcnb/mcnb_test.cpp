@@ -198,11 +198,14 @@ TEST(Mcnb, NewUsersMayComeAtAnyTime) {
 
 TEST(Mcnb, ThreadsDoNotChangeAnything) {
   const World world{.features = 6, .arms = 15, .users = 300};
-  for (const McnbOptions& options : {lively(), with(lively(), [](auto& o) {
-                                       o.network.depth = 3;
-                                       o.meta_steps = 2;
-                                       o.meta_samples = 5;
-                                     })}) {
+  for (const McnbOptions& options : {lively(),
+                                     with(lively(),
+                                          [](auto& o) {
+                                            o.network.depth = 3;
+                                            o.meta_steps = 2;
+                                            o.meta_samples = 5;
+                                          }),
+                                     with(lively(), cases::sample_learners)}) {
     std::vector<std::string> states;
     std::vector<std::vector<double>> values;
     for (const std::size_t threads : {1U, 2U, 8U}) {

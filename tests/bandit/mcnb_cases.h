@@ -24,7 +24,7 @@ inline McnbOptions lively() {
 // Changes the options to `scan=sampled`, with four members for an adaptation of two steps.
 inline void sample_learners(McnbOptions& options) {
   options.scan = Scan::kSampled;
-  options.feedback = Feedback::kServed;
+  options.feedback = mcnb::Feedback::kServed;
   options.meta_samples = 2;
   options.meta_steps = 2;
 }

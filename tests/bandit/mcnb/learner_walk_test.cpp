@@ -292,7 +292,8 @@ TEST(LearnerWalk, EndsAtTheMemberThatIsEnoughAndEachStepTakesTheNextOnes) {
 }
 
 TEST(LearnerWalk, EndsAtTheLimitWhereTheServedLearnerJoins) {
-  Learners world(100, [](std::uint32_t i) { return i % 5 == 0; });
+  Learners world(
+      100, [](std::uint32_t i) { return i % 5 == 0; }, 10.0F);
   LearnerWalk walk(options_of(50, 1, 20), kSeed, kGap);
   std::vector<UserId> listed = world.everybody();
   listed.pop_back();  // learner 99 has no history

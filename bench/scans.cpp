@@ -112,13 +112,14 @@ void check_estimate(Mcnb& policy, const OwnRound& own) {
   }
 }
 
-// Measures how many learners the decisions about these rounds visit, and how large the clusters of
-// their arms are, on average.
+// Measures how many learners the decisions about the next rounds visit, and how large the clusters
+// of their arms are, on average.
 void measure_walks(Mcnb& policy, std::uint64_t rounds, ScanTiming& timing) {
   timing.visited = 0.0;
   for (std::uint64_t id = 0; id < rounds; ++id) {
     std::size_t most = 0;
-    for (const Score& score : policy.scores(draw_round(id, policy.user_count()).round)) {
+    const OwnRound own = draw_round(kWarmUpRounds + rounds + id, policy.user_count());
+    for (const Score& score : policy.scores(own.round)) {
       most = std::max(most, score.cluster_sample->visited);
       timing.share += static_cast<double>(score.cluster_size) /
                       static_cast<double>(policy.user_count() * kArms * rounds);
@@ -177,7 +178,7 @@ ScanTiming time_scan(ThreadPool& threads, Scan scan, std::uint64_t users, std::u
   timing.visited = static_cast<double>(users);
   if (scan == Scan::kSampled) {
     measure_walks(policy, rounds, timing);
-    check_estimate(policy, draw_round(0, users));
+    check_estimate(policy, draw_round(kWarmUpRounds + 2 * rounds, users));
   }
   timing.clustering = median(clustering);
   timing.adaptation = median(adaptation);

@@ -20,7 +20,6 @@ namespace mcnb::bench {
 namespace {
 
 constexpr std::uint64_t kWarmUpRounds = 3;
-constexpr std::uint64_t kScanLimit = 20'000;
 constexpr std::uint64_t kCompared = 20'000;  // users whose round others are compared with
 // Users of ten groups agree with their group, and seldom with others, about an arm.
 constexpr std::uint64_t kGroups = 10;
@@ -44,7 +43,6 @@ struct ScanTiming {
 McnbOptions options_with(Scan scan) {
   McnbOptions options = mcnb_preset("default");
   options.scan = scan;
-  options.scan_limit = kScanLimit;
   return options;
 }
 

@@ -11,6 +11,7 @@ namespace mcnb {
 namespace {
 
 constexpr double kMany = 1e9;
+constexpr std::uint64_t kScanLimit = 20'000;  // of the presets that sample
 constexpr double kUsersOfAMember = 10.0;  // of whom one is in the cluster of an arm, in general
 
 McnbOptions experiments_preset() {
@@ -37,6 +38,8 @@ McnbOptions default_preset() {
   options.meta_steps = 10;
   options.meta_samples = 20;
   options.normalise = Normalise::kUnit;
+  options.scan = Scan::kSampled;
+  options.scan_limit = kScanLimit;
   return options;
 }
 
@@ -50,6 +53,8 @@ McnbOptions default_classification_preset() {
   options.nonnegative = true;
   options.theta_steps = 3000;
   options.normalise = Normalise::kUnit;
+  options.scan = Scan::kSampled;
+  options.scan_limit = kScanLimit;
   return options;
 }
 

@@ -120,6 +120,16 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   });
 }
 
+TEST(McnbOptions, OnlyTheDefaultPresetsSampleLearners) {
+  for (const char* name : {"default", "default-classification"}) {
+    EXPECT_EQ(mcnb_preset(name).scan, Scan::kSampled) << name;
+    EXPECT_EQ(mcnb_preset(name).scan_limit, 20'000U) << name;
+  }
+  for (const char* name : {"algorithm", "experiments"}) {
+    EXPECT_EQ(mcnb_preset(name).scan, Scan::kAll) << name;
+  }
+}
+
 // The values are those of the specification, section 3.
 TEST(McnbOptions, PresetsAreThoseOfThePaper) {
   const McnbOptions algorithm = parse_mcnb_options({{"preset", "algorithm"}});

@@ -19,11 +19,11 @@
 namespace mcnb::bench {
 namespace {
 
-constexpr std::uint64_t kWarmUpRounds = 3;
+constexpr std::uint64_t kScanWarmUpRounds = 3;
 constexpr std::uint64_t kCompared = 20'000;  // users whose round others are compared with
 // Users of ten groups agree with their group, and seldom with others, about an arm.
-constexpr std::uint64_t kGroups = 10;
-constexpr double kDeviation = 4.0;  // of f over the groups; users agree within 0.24
+constexpr std::uint64_t kScanGroups = 10;
+constexpr double kGroupDeviation = 4.0;  // of f over the groups; users agree within 0.24
 
 // The times of a round, in seconds, and what it read.
 struct ScanTiming {
@@ -64,22 +64,22 @@ OwnRound draw_round(std::uint64_t id, std::uint64_t users) {
   return own;
 }
 
-Mcnb make_policy(ThreadPool& threads, Scan scan, std::uint64_t users) {
+Mcnb make_scanner(ThreadPool& threads, Scan scan, std::uint64_t users) {
   Mcnb policy(options_with(scan), {.inputs = kFeatures,
                                    .users = static_cast<std::size_t>(users),
                                    .seed = 1,
                                    .threads = &threads});
   Rng rng(2, Stream::kBenchmark);
   fill_users(policy, rng);
-  spread_users(policy.user_learners(), kDeviation, kGroups);
+  spread_users(policy.user_learners(), kGroupDeviation, kScanGroups);
   return policy;
 }
 
 // With fewer users than a decision asks for, both scans must give the same scores.
-void check_answers(ThreadPool& threads) {
+void check_scans(ThreadPool& threads) {
   constexpr std::uint64_t kFew = 150;
-  Mcnb all = make_policy(threads, Scan::kAll, kFew);
-  Mcnb sampled = make_policy(threads, Scan::kSampled, kFew);
+  Mcnb all = make_scanner(threads, Scan::kAll, kFew);
+  Mcnb sampled = make_scanner(threads, Scan::kSampled, kFew);
   for (std::uint64_t id = 0; id < 20; ++id) {
     const OwnRound own = draw_round(id, kFew);
     const std::vector<Score> expected = all.scores(own.round);
@@ -116,7 +116,7 @@ void measure_walks(Mcnb& policy, std::uint64_t rounds, ScanTiming& timing) {
   timing.visited = 0.0;
   for (std::uint64_t id = 0; id < rounds; ++id) {
     std::size_t most = 0;
-    const OwnRound own = draw_round(kWarmUpRounds + rounds + id, policy.user_count());
+    const OwnRound own = draw_round(kScanWarmUpRounds + rounds + id, policy.user_count());
     for (const Score& score : policy.scores(own.round)) {
       most = std::max(most, score.cluster_sample->visited);
       timing.share += static_cast<double>(score.cluster_size) /
@@ -147,14 +147,14 @@ double seconds_to_read(ThreadPool& threads, const NetworkPool& pool, double visi
 }
 
 ScanTiming time_scan(ThreadPool& threads, Scan scan, std::uint64_t users, std::uint64_t rounds) {
-  Mcnb policy = make_policy(threads, scan, users);
+  Mcnb policy = make_scanner(threads, scan, users);
   Rng rewards(3, Stream::kBenchmark);
   std::vector<double> clustering;
   std::vector<double> adaptation;
   std::vector<double> training;
   std::vector<double> whole;
   std::vector<double> processor;
-  for (std::uint64_t id = 0; id < kWarmUpRounds + rounds; ++id) {
+  for (std::uint64_t id = 0; id < kScanWarmUpRounds + rounds; ++id) {
     const OwnRound own = draw_round(id, users);
     const PartSeconds before = *policy.part_seconds();
     const double begin = now_seconds();
@@ -164,7 +164,7 @@ ScanTiming time_scan(ThreadPool& threads, Scan scan, std::uint64_t users, std::u
     const double seconds = now_seconds() - begin;
     const double processor_taken = processor_seconds() - processor_begin;
     const PartSeconds after = *policy.part_seconds();
-    if (id >= kWarmUpRounds) {
+    if (id >= kScanWarmUpRounds) {
       clustering.push_back(after.clustering - before.clustering);
       adaptation.push_back(after.adaptation - before.adaptation);
       training.push_back(after.training - before.training);
@@ -176,7 +176,7 @@ ScanTiming time_scan(ThreadPool& threads, Scan scan, std::uint64_t users, std::u
   timing.visited = static_cast<double>(users);
   if (scan == Scan::kSampled) {
     measure_walks(policy, rounds, timing);
-    check_estimate(policy, draw_round(kWarmUpRounds + 2 * rounds, users));
+    check_estimate(policy, draw_round(kScanWarmUpRounds + 2 * rounds, users));
   }
   timing.clustering = median(clustering);
   timing.adaptation = median(adaptation);
@@ -237,7 +237,7 @@ void print_scans(const std::vector<ScanTiming>& timings, std::uint64_t rounds,
 
 void compare_scans(ThreadPool& threads, std::span<const std::uint64_t> users, std::uint64_t rounds,
                    const std::string& output) {
-  check_answers(threads);
+  check_scans(threads);
   std::vector<ScanTiming> timings;
   for (const std::uint64_t count : users) {
     if (!have_room_for(count)) {

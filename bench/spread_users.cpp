@@ -62,11 +62,6 @@ void fill_users(Mcnb& policy, Rng& rng) {
   }
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 bool have_room_for(std::uint64_t users) {
   const double bytes = 1.6 * static_cast<double>(users) * (kFeatures + 1) * kWidth * 4.0;
   const auto available = static_cast<double>(available_memory());

@@ -22,8 +22,6 @@ void spread_users(NetworkPool& pool, double deviation, std::uint64_t groups = 0)
 // Gives every user a history.
 void fill_users(Mcnb& policy, Rng& rng);
 
-double median(std::vector<double> values);
-
 // Says whether the machine has memory for the networks and histories of so many users; if not, a
 // line on the standard error output says so, too.
 bool have_room_for(std::uint64_t users);

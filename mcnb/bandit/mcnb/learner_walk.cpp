@@ -15,7 +15,7 @@ namespace {
 // not many more than the searches may need.
 constexpr std::size_t kShortestStretch = 64;
 constexpr std::size_t kLongestStretch = 4096;
-constexpr std::size_t kMostEstimatesAtOnce = std::size_t{1} << 22;
+constexpr std::size_t kMostEstimatesOfAStretch = std::size_t{1} << 22;
 
 std::size_t same_round(std::span<const Candidate> arms, std::size_t begin) {
   std::size_t end = begin + 1;
@@ -120,7 +120,7 @@ std::vector<LearnerWalk::Search> LearnerWalk::begin(const NetworkPool& pool,
 
 // The learners to evaluate next: most of those that the slowest search is expected to need.
 std::size_t LearnerWalk::next_stretch(std::span<Search* const> searches, std::size_t left) const {
-  const std::size_t room = std::max<std::size_t>(kMostEstimatesAtOnce / searches.size(), 1);
+  const std::size_t room = std::max<std::size_t>(kMostEstimatesOfAStretch / searches.size(), 1);
   std::size_t wanted = kLongestStretch;
   if (enough_ > 0) {
     wanted = 0;

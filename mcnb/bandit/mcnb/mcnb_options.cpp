@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMany = 1e9;
 constexpr std::uint64_t kScanLimit = 20'000;  // of the presets that sample
-constexpr double kUsersOfAMember = 10.0;  // of whom one is in the cluster of an arm, in general
+constexpr double kUsersOfAMember = 10.0;      // of whom one is in the cluster of an arm, in general
 
 McnbOptions experiments_preset() {
   McnbOptions options;

@@ -18,7 +18,7 @@ std::uint32_t mixed(std::uint32_t x) {
   return x ^ x >> 16;
 }
 
-std::uint32_t lowest(unsigned bits) { return static_cast<std::uint32_t>((1ULL << bits) - 1); }
+std::uint32_t low_bits(unsigned bits) { return static_cast<std::uint32_t>((1ULL << bits) - 1); }
 
 }  // namespace
 
@@ -33,8 +33,8 @@ WalkOrder::WalkOrder(std::uint64_t seed, RoundId round, std::uint64_t count) : c
 }
 
 std::uint64_t WalkOrder::permuted(std::uint64_t position) const {
-  const std::uint32_t low_mask = lowest(low_bits_);
-  const std::uint32_t high_mask = lowest(high_bits_);
+  const std::uint32_t low_mask = low_bits(low_bits_);
+  const std::uint32_t high_mask = low_bits(high_bits_);
   auto low = static_cast<std::uint32_t>(position) & low_mask;
   auto high = static_cast<std::uint32_t>(position >> low_bits_);
   for (std::size_t round = 0; round < rounds_; round += 2) {

@@ -13,6 +13,8 @@
 #include "bench/limits.h"
 #include "bench/peer.h"
 #include "bench/report.h"
+#include "bench/scans.h"
+#include "bench/spread_users.h"
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
@@ -22,10 +24,7 @@
 namespace mcnb::bench {
 namespace {
 
-constexpr std::uint32_t kFeatures = 10;
-constexpr std::uint32_t kWidth = 100;
-constexpr std::uint32_t kArms = 10;
-constexpr int kEventsAtFirst = 5;  // events of every user, as in the PyTorch script
+constexpr double kDeviation = 1.8;  // of f over the users: P(|f - f'| <= 0.32) = 0.1
 constexpr std::uint64_t kWarmUpRounds = 3;
 
 // The times of a round and of its parts, in seconds.
@@ -60,49 +59,6 @@ constexpr PaperFigures kPaper[] = {
 
 using PeerTimings = std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, Parts>;
 
-std::vector<float> unit_vector(Rng& rng) {
-  std::vector<float> x(kFeatures);
-  double square = 0.0;
-  for (float& value : x) {
-    value = static_cast<float>(rng.normal());
-    square += static_cast<double>(value) * value;
-  }
-  for (float& value : x) {
-    value = static_cast<float>(value / std::sqrt(square));
-  }
-  return x;
-}
-
-// Gives every user a network of its own, so that about a tenth of the users agree about an arm:
-// over the users f is roughly normal with deviation 1.8, so P(|f - f'| <= 0.32) = 0.1. W_1 and W_2
-// are scaled alike, so that steps stay stable.
-void spread_users(NetworkPool& pool, std::size_t users) {
-  const NetworkShape& shape = pool.shape();
-  const std::size_t last = shape.layer_offset(2);
-  const double scale = std::sqrt(1.8 * std::sqrt(static_cast<double>(kWidth)));
-  std::vector<std::vector<float>> bases;
-  for (std::uint64_t i = 0; i < 64; ++i) {
-    bases.push_back(random_network(shape, Initialisation::kPaper, 1, i));
-  }
-  Rng rng(1, Stream::kBenchmark);
-  std::vector<float> network(shape.parameter_count());
-  for (std::size_t user = 0; user < users; ++user) {
-    const std::vector<float>& first = bases[static_cast<std::size_t>(rng.below(bases.size()))];
-    const std::vector<float>& second = bases[static_cast<std::size_t>(rng.below(bases.size()))];
-    const double stretch = 0.8 + 0.4 * rng.uniform();
-    for (std::size_t i = 0; i < network.size(); ++i) {
-      const double value = i < last ? first[i] / stretch : second[i] * stretch;
-      network[i] = static_cast<float>(scale * value);
-    }
-    pool.set_parameters(UserId{static_cast<std::uint32_t>(user)}, network);
-  }
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 // Measurements of all timed rounds, from which medians are taken.
 struct Samples {
   std::vector<double> clustering;
@@ -112,17 +68,6 @@ struct Samples {
   double members = 0.0;  // of the chosen arms' clusters, in all
   double draws = 0.0;    // samples that adapted the meta-learner, in all
 };
-
-// Gives all users histories and networks of their own.
-void fill_users(Mcnb& policy, std::uint64_t users, Rng& rng) {
-  for (std::uint64_t user = 0; user < users; ++user) {
-    for (int event = 0; event < kEventsAtFirst; ++event) {
-      const std::vector<float> x = unit_vector(rng);
-      policy.start(UserId{static_cast<std::uint32_t>(user)}, {{x}, rng.chance(0.5) ? 1.0F : 0.0F});
-    }
-  }
-  spread_users(policy.user_learners(), static_cast<std::size_t>(users));
-}
 
 // Plays one round, and adds its numbers to the samples if it is timed.
 void play_round(Mcnb& policy, std::uint64_t t, std::uint64_t users, Rng& rng, bool is_timed,
@@ -183,7 +128,8 @@ Timing time_rounds(ThreadPool& threads, const BreakdownOptions& options, std::ui
                        .seed = 1,
                        .threads = &threads});
   Rng rng(2, Stream::kBenchmark);
-  fill_users(policy, users, rng);
+  fill_users(policy, rng);
+  spread_users(policy.user_learners(), kDeviation);
   Samples samples;
   for (std::uint64_t t = 0; t < kWarmUpRounds + options.rounds; ++t) {
     play_round(policy, t, users, rng, t >= kWarmUpRounds, samples);
@@ -302,7 +248,7 @@ void check_answers(ThreadPool& threads) {
     rewards.push_back(rng.chance(0.5) ? 1.0F : 0.0F);
     policy.start(UserId{user}, {{xs.back()}, rewards.back()});
   }
-  spread_users(policy.user_learners(), 200);
+  spread_users(policy.user_learners(), kDeviation);
   const std::vector<float> x = unit_vector(rng);
   const Round round{.id = RoundId{0}, .arms = {{.user = UserId{7}, .features = {x}}}};
   const NetworkShape& shape = policy.user_learners().shape();
@@ -404,8 +350,27 @@ void check_options(const BreakdownOptions& options) {
     require_within("meta-samples", samples, 0, 1'000'000'000);
   }
   require_within("threads", options.threads, 1, ThreadPool::kMaxThreads);
-  require_within("rounds", options.rounds, 1, 1'000'000);
+  require_within("rounds", options.rounds, 0, 1'000'000);
+  require_within("scan-rounds", options.scan_rounds, 0, 1'000'000);
   require_within("experiment-rounds", options.experiment_rounds, 0, 10'000'000);
+}
+
+void time_breakdown(ThreadPool& threads, const BreakdownOptions& options,
+                    const std::string& python) {
+  fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
+             kFeatures, kWidth, kArms, options.threads, kernels::simd_target());
+  check_answers(threads);
+  std::vector<Timing> timings;
+  for (const std::uint64_t users : options.users) {
+    if (!have_room_for(users)) {
+      continue;
+    }
+    for (const std::uint64_t samples : options.meta_samples) {
+      fmt::print(stderr, "{} users, meta_samples {} ...\n", users, samples_text(samples));
+      timings.push_back(time_rounds(threads, options, users, samples));
+    }
+  }
+  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
 }
 
 }  // namespace
@@ -418,24 +383,12 @@ void bench_breakdown(const BreakdownOptions& options) {
     fmt::print(stderr, "no Python with torch here: the comparisons with PyTorch are left out\n");
   }
   make_output_folder(options.output);
-  fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
-             kFeatures, kWidth, kArms, options.threads, kernels::simd_target());
-  check_answers(threads);
-  std::vector<Timing> timings;
-  for (const std::uint64_t users : options.users) {
-    const double bytes = 1.6 * static_cast<double>(users) * (kFeatures + 1) * kWidth * 4.0;
-    const auto available = static_cast<double>(available_memory());
-    if (bytes > available) {
-      fmt::print(stderr, "{} users: left out, needs {:.1f} GiB, {:.1f} GiB are free\n", users,
-                 bytes / 0x1p30, available / 0x1p30);
-      continue;
-    }
-    for (const std::uint64_t samples : options.meta_samples) {
-      fmt::print(stderr, "{} users, meta_samples {} ...\n", users, samples_text(samples));
-      timings.push_back(time_rounds(threads, options, users, samples));
-    }
+  if (options.rounds > 0) {
+    time_breakdown(threads, options, python);
   }
-  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
+  if (options.scan_rounds > 0) {
+    compare_scans(threads, options.users, options.scan_rounds, options.output);
+  }
   if (options.experiment_rounds > 0) {
     print_experiment(threads, options, python);
   }

@@ -67,6 +67,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -89,11 +90,18 @@ namespace {
 std::atomic<float> sink{0.0F};
 
 constexpr std::size_t kFloatsPerTurn = std::size_t{1} << 16;
+constexpr std::size_t kFloatsOfALine = 16;
 
 }  // namespace
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 double measure_fma_peak(ThreadPool& threads, double seconds) {
@@ -119,6 +127,22 @@ ReadStream::ReadStream(ThreadPool& threads, std::size_t bytes)
   ::madvise(memory, count_ * sizeof(float), MADV_HUGEPAGE);
   data_ = static_cast<float*>(memory);
   std::fill_n(data_, count_, 1.0F);
+}
+
+// While a block is summed up, the next one is fetched.
+void read_blocks(ThreadPool& threads, std::span<const float* const> blocks, std::size_t count) {
+  const std::size_t turn = kFloatsPerTurn / count + 1;
+  threads.parallel_for(blocks.size(), turn, [&](std::size_t begin, std::size_t end) {
+    float sum = 0.0F;
+    for (std::size_t i = begin; i < end; ++i) {
+      const float* next = blocks[std::min(i + 1, end - 1)];
+      for (std::size_t k = 0; k < count; k += kFloatsOfALine) {
+        __builtin_prefetch(next + k);
+      }
+      sum += HWY_DYNAMIC_DISPATCH(SumUp)(blocks[i], count);
+    }
+    sink.store(sum, std::memory_order_relaxed);
+  });
 }
 
 ReadStream::~ReadStream() { ::munmap(data_, count_ * sizeof(float)); }

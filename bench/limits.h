@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "mcnb/base/thread_pool.h"
 
@@ -29,6 +30,10 @@ class ReadStream {
   std::size_t count_;
 };
 
+// Reads these blocks of `count` floats once on all threads, in this order, as fast as possible: the
+// limit of loops over memory that is not read from one end to the other.
+void read_blocks(ThreadPool& threads, std::span<const float* const> blocks, std::size_t count);
+
 // The peak memory of this process so far, in bytes.
 std::size_t peak_memory();
 
@@ -40,6 +45,9 @@ template <class Work>
 double shortest(double seconds, Work&& work);
 
 double now_seconds();
+// Processor time that all threads of this process have taken so far. Other programs on the machine
+// disturb it less than the time of day.
+double processor_seconds();
 
 template <class Work>
 double shortest(double seconds, Work&& work) {

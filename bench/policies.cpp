@@ -66,11 +66,6 @@ double clock_cost() {
   return (now_seconds() - begin) / kReads;
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values.empty() ? 0.0 : values[values.size() / 2];
-}
-
 // The median time of a round in the tenth of the run that begins at `from` tenths.
 double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   const std::size_t tenth = times.size() / 10;

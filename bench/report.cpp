@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "mcnb/base/error.h"
@@ -34,6 +35,11 @@ std::string gibibytes(std::size_t bytes) {
 }
 
 std::string exact(double value) { return fmt::format("{:.6g}", value); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.empty() ? 0.0 : values[values.size() / 2];
+}
 
 std::vector<std::uint64_t> at_most(std::uint64_t limit, const std::vector<std::uint64_t>& numbers) {
   std::vector<std::uint64_t> kept;

@@ -20,6 +20,7 @@ std::string gibibytes(std::size_t bytes);                       // "0.123 GiB"
 std::string exact(double value);                                // for machines
 std::string joined(const std::vector<std::uint64_t>& numbers);  // "1,2,3", as the peers read lists
 
+double median(std::vector<double> values);  // 0 if there are none
 std::vector<std::uint64_t> at_most(std::uint64_t limit, const std::vector<std::uint64_t>& numbers);
 
 }  // namespace mcnb::bench

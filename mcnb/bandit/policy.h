@@ -47,6 +47,12 @@ struct ScorePart {
   bool in_estimate = false;
 };
 
+// How a policy that does not look at all users has estimated the size of a cluster.
+struct ClusterSample {
+  std::size_t found = 0;    // users of the cluster that it met
+  std::size_t visited = 0;  // users that it looked at
+};
+
 // Why an arm ranks where it does: value = estimate + the parts outside the estimate, added in their
 // order. Each policy names its own parts, and gives all its scores the same names in the same
 // order.
@@ -66,6 +72,7 @@ class Score {
   double estimate = 0.0;         // expected reward
   std::size_t cluster_size = 1;  // users (or groups that act as one) the estimate draws on
   bool considered = true;        // false if pre-selection left the arm out: never chosen
+  std::optional<ClusterSample> cluster_sample;  // if set, cluster_size is estimated from it
 
  private:
   std::array<ScorePart, kMostParts> parts_{};

@@ -1,5 +1,7 @@
 #include "mcnb/bandit/policy_size.h"
 
+#include <algorithm>
+
 namespace mcnb {
 namespace {
 
@@ -20,7 +22,8 @@ double PolicySize::seconds_to_make() const { return numbers * kSecondsPerNumber;
 
 double PolicySize::seconds_of_arm(double rewarded_users) const {
   return kSecondsPerArm +
-         kSecondsPerOperation * (arm_operations + rewarded_users * arm_user_operations);
+         kSecondsPerOperation *
+             (arm_operations + std::min(rewarded_users, most_arm_users) * arm_user_operations);
 }
 
 double ridge_bytes(double dimension) {

@@ -18,6 +18,7 @@ struct PolicySize {
   // Multiplications for the score of one arm, and how many more for each user with rewards.
   double arm_operations = 0.0;
   double arm_user_operations = 0.0;
+  double most_arm_users = 1e300;  // that add to it
 
   double bytes(double users, double rewarded_users, double rewards) const;
   // On one core of an ordinary machine.

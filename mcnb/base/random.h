@@ -35,6 +35,7 @@ enum class Stream : std::uint32_t {
   kRounds = 11,
   kStartData = 12,
   kPreClusters = 13,
+  kWalkOrder = 14,
   kUserGraph = 20,
   kLocbSeeds = 30,
   kThompson = 40,

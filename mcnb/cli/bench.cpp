@@ -62,7 +62,10 @@ void add_breakdown(CLI::App& bench) {
   add_count(command, "--users", options->users, "Numbers of users");
   add_count(command, "--meta-samples", options->meta_samples,
             "Members of a cluster that adapt the meta-learner; 0: all");
-  add_count(command, "--rounds", options->rounds, "Rounds timed in every case");
+  add_count(command, "--rounds", options->rounds,
+            "Rounds of preset algorithm, timed in every case; 0: it is not measured");
+  add_count(command, "--scan-rounds", options->scan_rounds,
+            "Rounds of preset default with scan=all and scan=sampled; 0: they are not measured");
   add_count(command, "--experiment-rounds", options->experiment_rounds,
             "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);

@@ -45,6 +45,12 @@ py::array scores_array(const std::vector<Score>& scores, const Shape& shape) {
     add_field(part.name, "f8");
   }
   add_field("cluster_size", "u8");
+  const bool estimated = std::ranges::any_of(
+      scores, [](const Score& score) { return score.cluster_sample.has_value(); });
+  if (estimated) {
+    add_field("cluster_found", "u8");
+    add_field("cluster_visited", "u8");
+  }
   add_field("considered", "?");
   py::array array(py::dtype::from_args(fields), shape);
   const auto fill = [&](const char* name, auto value_of) {
@@ -59,6 +65,13 @@ py::array scores_array(const std::vector<Score>& scores, const Shape& shape) {
     fill(parts[i].name, [i](const Score& score) { return score.parts()[i].value; });
   }
   fill("cluster_size", [](const Score& score) { return score.cluster_size; });
+  if (estimated) {
+    const auto sample_of = [](const Score& score) {
+      return score.cluster_sample.value_or(ClusterSample{});
+    };
+    fill("cluster_found", [&](const Score& score) { return sample_of(score).found; });
+    fill("cluster_visited", [&](const Score& score) { return sample_of(score).visited; });
+  }
   fill("considered", [](const Score& score) { return score.considered; });
   return array;
 }

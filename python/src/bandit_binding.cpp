@@ -94,9 +94,12 @@ void bind_decisions(py::class_<Bandit>& bandit) {
            py::arg("items") = none, py::arg("offsets") = none, py::arg("round") = none,
            "The scores of all arms: a structured array with the fields value, estimate, one field "
            "for\n"
-           "each part of the score, cluster_size and considered. After choose with the same user "
-           "and\n"
-           "arms they explain that decision; otherwise, or with a round, they are those of a\n"
+           "each part of the score, cluster_size and considered. With scan=sampled cluster_size is "
+           "an\n"
+           "estimate: cluster_found members were met among cluster_visited learners. After choose "
+           "with\n"
+           "the same user and arms they explain that decision; otherwise, or with a round, they "
+           "are those of a\n"
            "decision that is still to come.")
       .def("predict_expectations", &Bandit::expectations, py::arg("user"), py::arg("arms"),
            py::kw_only(), py::arg("items") = none, py::arg("offsets") = none,

@@ -190,6 +190,22 @@ def test_clusters_are_users(bandit):
     assert len(bandit.cluster([0, 1], [arm, arm])) == 2
 
 
+def test_sizes_of_clusters_may_be_estimates():
+    arms = unit_rows(3, 4, 6)
+    for scan, names in (("all", []), ("sampled", ["cluster_found", "cluster_visited"])):
+        bandit = mcnb.Bandit("mcnb", features=6, users=30, seed=1, scan=scan,
+                             meta_samples=1, meta_steps=2, width=20)
+        for user in range(20):
+            bandit.learn(user, arms[bandit.choose(user, arms)], 1)
+        scores = bandit.scores(2, arms)
+        assert [name for name in scores.dtype.names if name.startswith("cluster_f") or
+                name.startswith("cluster_v")] == names
+        for name in names:
+            assert (scores[name] <= 20).all() and (scores[name] >= 1).all()
+    with pytest.raises(ValueError, match="option scan: expected all with feedback=cluster"):
+        mcnb.Bandit("mcnb", features=6, users=3, feedback="cluster")
+
+
 def test_parameters_are_the_network_and_can_be_set(bandit):
     first, second = bandit.parameters("meta")
     assert first.shape == (6, 20) and second.shape == (20, 1)

@@ -21,6 +21,14 @@ inline McnbOptions lively() {
   return options;
 }
 
+// Changes the options to `scan=sampled`, with four members for an adaptation of two steps.
+inline void sample_learners(McnbOptions& options) {
+  options.scan = Scan::kSampled;
+  options.feedback = mcnb::Feedback::kServed;
+  options.meta_samples = 2;
+  options.meta_steps = 2;
+}
+
 inline McnbOptions with(McnbOptions options, const std::function<void(McnbOptions&)>& change) {
   change(options);
   return options;

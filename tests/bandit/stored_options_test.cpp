@@ -50,10 +50,13 @@ OptionValues facts_in(const std::string& path) {
 TEST(StoredOptions, AreCompletedWithTheValuesThatThePolicyHadBefore) {
   PolicySpec spec = parse_policy("mcnb:gamma=0.2");
   complete_options(spec);
-  EXPECT_EQ(spec.options, (OptionValues{{"gamma", "0.2"}, {"normalise", "none"}}));
-  spec = parse_policy("mcnb:normalise=unit");
+  OptionValues before{{"normalise", "none"}, {"scan", "all"}, {"scan_limit", "0"}};
+  before["gamma"] = "0.2";
+  EXPECT_EQ(spec.options, before);
+  spec = parse_policy("mcnb:normalise=unit:scan=sampled:scan_limit=5");
   complete_options(spec);
-  EXPECT_EQ(spec.options, (OptionValues{{"normalise", "unit"}}));
+  EXPECT_EQ(spec.options,
+            (OptionValues{{"normalise", "unit"}, {"scan", "sampled"}, {"scan_limit", "5"}}));
   spec = parse_policy("random");
   complete_options(spec);
   EXPECT_TRUE(spec.options.empty());
@@ -70,6 +73,7 @@ TEST(StoredOptions, ArePinnedSoThatTheyMeanTheSameLater) {
     const OptionValues before = resolved_options(spec);
     pin_options(spec);
     EXPECT_EQ(spec.options.at("normalise"), value) << text;
+    EXPECT_EQ(spec.options.at("scan"), before.at("scan")) << text;
     EXPECT_EQ(resolved_options(spec), before) << text;
   }
 }
@@ -80,12 +84,14 @@ TEST(StoredOptions, APolicyFileFromBeforeThemLoadsAsThePolicyThatItWas) {
   ThreadPool threads(1);
   const World world;
   const PolicySetup setup = cases::setup_of(world, threads);
-  const PolicySpec before = parse_policy("mcnb:width=8:normalise=none");
+  const PolicySpec before = parse_policy("mcnb:width=8:normalise=none:scan=all:scan_limit=0");
   const auto policy = make_policy(before, setup);
   play(world, *policy, 0, 20);
   save_policy_file(path, before, setup, *policy);
   OptionValues facts = facts_in(path);
-  ASSERT_EQ(facts.erase(kOption), 1U);
+  for (const char* name : {kOption, "option scan", "option scan_limit"}) {
+    ASSERT_EQ(facts.erase(name), 1U);
+  }
   save_state_file(path, {"policy", 2}, [&](StateWriter& writer) {
     write_options(writer, facts);
     policy->save(writer);
@@ -102,6 +108,9 @@ TEST(StoredOptions, APolicyFileFromBeforeThemLoadsAsThePolicyThatItWas) {
   expect_error(ErrorKind::kUsage,
                "option normalise: the file was saved with \"none\", asked for is \"unit\"",
                [&] { load_policy_file(path, parse_policy("mcnb:width=8:normalise=unit"), setup); });
+  expect_error(ErrorKind::kUsage,
+               "option scan: the file was saved with \"all\", asked for is \"sampled\"",
+               [&] { load_policy_file(path, parse_policy("mcnb:width=8:scan=sampled"), setup); });
 }
 
 TEST(StoredOptions, APolicyFileOfTodayKeepsThem) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mcnb/bandit/mcnb/mcnb.h"
+#include "mcnb/bandit/mcnb/walk_order.h"
 #include "mcnb/base/random.h"
 #include "tests/numeric/plain_network.h"
 
@@ -37,6 +38,17 @@ class TextbookMcnb {
  public:
   using Members = std::vector<std::size_t>;  // ascending
   using Arrange = std::function<void(std::vector<Event>&)>;
+
+  // What is known about the cluster of an arm: all members, or those that a walk met.
+  struct Found {
+    Found() = default;
+    Found(Members all) : members(std::move(all)), size(members.size()) {}
+
+    Members members;
+    std::size_t size = 0;
+    std::size_t visited = 0;  // by the walk
+    bool is_enough = false;   // in the order of the walk, for all steps
+  };
 
   TextbookMcnb(const McnbOptions& options, std::uint32_t inputs, std::size_t users,
                std::uint64_t seed)
@@ -73,13 +85,60 @@ class TextbookMcnb {
     return all;
   }
 
+  // With scan=sampled, what a walk over the users with a history finds of these members.
+  Found walk(RoundId round, const Arm& arm, const Members& all) const {
+    Members order;
+    if (!listed_.empty()) {
+      const WalkOrder numbers(seed_, round, listed_.size());
+      for (std::uint64_t i = 0; i < numbers.domain(); ++i) {
+        if (numbers.permuted(i) < listed_.size()) {
+          order.push_back(listed_[numbers.permuted(i)]);
+        }
+      }
+    }
+    Found found;
+    const auto is_in = [](const Members& members, std::size_t v) {
+      return std::ranges::find(members, v) != members.end();
+    };
+    for (const std::size_t v : order) {
+      if (found.is_enough || (options_.scan_limit > 0 && found.visited == options_.scan_limit)) {
+        break;
+      }
+      ++found.visited;
+      if (is_in(all, v)) {
+        found.members.push_back(v);
+        found.is_enough = found.members.size() == options_.meta_samples * options_.meta_steps;
+      }
+    }
+    const std::size_t u = index(arm.user);
+    if (!found.is_enough) {
+      if (!users_[u].history.empty() && !is_in(found.members, u)) {
+        found.members.push_back(u);
+      }
+      std::ranges::sort(found.members);
+    }
+    const double count = static_cast<double>(found.members.size());
+    found.size = found.members.size();
+    if (found.visited < order.size() && found.size > 0) {
+      const double others = std::max(1.0, static_cast<double>(found.visited) - 1.0);
+      const double estimate = (count - 1.0) / others * static_cast<double>(order.size());
+      found.size = static_cast<std::size_t>(std::round(std::max(count, estimate)));
+    }
+    for (const std::size_t v : all) {
+      found.size += users_[v].history.empty() ? 1 : 0;
+    }
+    return found;
+  }
+
   // Theta after SGD_Meta for these members. Lowers `margin`, if given, to the smallest margin met.
-  PlainNetwork adapted(RoundId round, const Arm& arm, const Members& members,
+  PlainNetwork adapted(RoundId round, const Arm& arm, const Found& found,
                        double* margin = nullptr) const {
     PlainNetwork theta = theta_;
     for (std::uint64_t step = 0; step < options_.meta_steps; ++step) {
       const auto step_and_arm = static_cast<std::uint32_t>(step << 16 | index(arm.index));
-      const Members taking_part = participants(round, step_and_arm, members);
+      const Members taking_part = found.is_enough
+                                      ? next_members(found.members, step)
+                                      : participants(round, step_and_arm, found.members);
       std::vector<double> gradient(theta.parameters().size(), 0.0);
       for (const std::size_t v : taking_part) {
         const std::vector<Event> drawn = draws_of(round, step_and_arm, v);
@@ -100,9 +159,8 @@ class TextbookMcnb {
     return theta;
   }
 
-  Score score(RoundId round, const Arm& arm, const Members& members,
-              double* margin = nullptr) const {
-    const PlainNetwork theta = adapted(round, arm, members, margin);
+  Score score(RoundId round, const Arm& arm, const Found& found, double* margin = nullptr) const {
+    const PlainNetwork theta = adapted(round, arm, found, margin);
     note(theta, arm.features, margin);
     note(start_, arm.features, margin);
     const double moved =
@@ -113,24 +171,28 @@ class TextbookMcnb {
     const double user =
         options_.exploration * (std::sqrt((options_.s + 1.0) / (2.0 * mu)) +
                                 std::sqrt(2.0 * std::log(1.0 / options_.delta) / mu));
-    return Score(theta.value(arm.features), {{"meta", meta}, {"user", user}}, members.size());
+    Score score(theta.value(arm.features), {{"meta", meta}, {"user", user}}, found.size);
+    if (options_.scan == Scan::kSampled) {
+      score.cluster_sample = ClusterSample{found.members.size(), found.visited};
+    }
+    return score;
   }
 
   // `arrange` puts the stored events into the order of their slots, for the training of Theta.
   // Returns the smallest margin.
-  double learn(RoundId round, const Arm& arm, float reward, const Members& members,
+  double learn(RoundId round, const Arm& arm, float reward, const Found& found,
                const Arrange& arrange) {
     margin_ = 1.0;
     const bool online = options_.training == TrainingMode::kOnline;
     if (online) {
-      theta_ = adapted(round, arm, members, &margin_);
+      theta_ = adapted(round, arm, found, &margin_);
     }
     User& served = users_[index(arm.user)];
     const Event event = make_event(arm.features, reward);
     if (options_.feedback == Feedback::kServed || !served.has_own_datum) {
       take(index(arm.user), event, online);
     } else {
-      for (const std::size_t v : members) {
+      for (const std::size_t v : found.members) {
         take(v, event, online);
       }
     }
@@ -210,6 +272,9 @@ class TextbookMcnb {
       user.learner.sgd_step(event.x.view(), event.reward, options_.eta_1);
     }
     ++user.trained;
+    if (user.history.empty()) {
+      listed_.push_back(v);
+    }
     const std::uint64_t before = user.joined++;
     if (options_.history_limit == 0 || before < options_.history_limit) {
       user.history.push_back(event);
@@ -240,6 +305,11 @@ class TextbookMcnb {
       few.push_back(with_history[static_cast<std::size_t>(i)]);
     }
     return few;
+  }
+
+  Members next_members(const Members& members, std::uint64_t step) const {
+    const auto first = members.begin() + static_cast<std::ptrdiff_t>(step * options_.meta_samples);
+    return {first, first + static_cast<std::ptrdiff_t>(options_.meta_samples)};
   }
 
   std::vector<Event> draws_of(RoundId round, std::uint32_t step_and_arm, std::size_t v) const {
@@ -285,6 +355,7 @@ class TextbookMcnb {
   PlainNetwork start_;  // theta_0
   PlainNetwork theta_;
   std::vector<User> users_;
+  Members listed_;  // the users with a history, in the order of their first event
   std::uint64_t events_ = 0;
   std::uint64_t feedbacks_ = 0;
   std::uint64_t trainings_ = 0;

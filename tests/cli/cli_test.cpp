@@ -200,8 +200,12 @@ TEST(Cli, TheBreakdownOfARoundIsWritten) {
   const TemporaryFolder folder;
   const ProgramOutcome outcome =
       run_mcnb({"bench", "breakdown", "--users", "50", "--rounds", "2", "--meta-samples", "0,5",
-                "--experiment-rounds", "20", "--no-peer", "--output", folder.path().string()});
+                "--scan-rounds", "2", "--experiment-rounds", "20", "--no-peer", "--output",
+                folder.path().string()});
   EXPECT_EQ(outcome.status, kSuccess) << outcome.errors;
+  const std::string scans = file_contents(folder / "bench-scans.csv");
+  EXPECT_NE(scans.find("\n50,all,50,"), std::string::npos) << scans;
+  EXPECT_NE(scans.find("\n50,sampled,50,"), std::string::npos) << scans;
   const std::string rounds = file_contents(folder / "bench-breakdown.csv");
   EXPECT_TRUE(rounds.starts_with("users,meta_samples,who,")) << rounds;
   EXPECT_NE(rounds.find("\n50,0,mcnb,"), std::string::npos) << rounds;

@@ -15,20 +15,20 @@ class LastDecision {
  public:
   // Requires arms of one round in ascending order of their indices, and a cluster for each. Copies
   // the arms' features.
-  void remember(std::span<const Candidate> arms, std::vector<Cluster> clusters);
+  void remember(std::span<const Candidate> arms, std::vector<FoundCluster> clusters);
 
   void clear();
 
   // Hands over the cluster of an arm; each can be taken once. Returns nothing if the decision has
   // no arm with this round, index, user and features.
-  std::optional<Cluster> take(RoundId round, const Arm& arm);
+  std::optional<FoundCluster> take(RoundId round, const Arm& arm);
 
   std::size_t memory_bytes() const;
 
  private:
   std::vector<Candidate> arms_;  // their features lie in values_
   std::vector<float> values_;
-  std::vector<Cluster> clusters_;  // by arm; an empty one was taken
+  std::vector<std::optional<FoundCluster>> clusters_;  // by arm; until taken
 };
 
 }  // namespace mcnb

@@ -44,6 +44,7 @@ Mcnb::Mcnb(const McnbOptions& options, const PolicySetup& setup)
       histories_(setup.seed, static_cast<std::size_t>(options.history_limit)),
       learner_of_(assign_learners(setup, static_cast<std::size_t>(options.pre_clusters))),
       cluster_finder_(static_cast<float>(options.gamma * (options.nu - 1.0) / options.nu)),
+      walk_(options, setup.seed, cluster_finder_.gap()),
       replay_(options, setup.seed) {
   if (learner_of_.empty()) {
     throw Error(ErrorKind::kUsage, "users: expected at least 1, got 0");
@@ -83,7 +84,7 @@ ArmIndex Mcnb::choose(const Round& round) {
   check_round(round, user_count(), shape());
   unit_arms_.clear();
   const std::vector<Candidate> arms = preselect(round).kept;
-  std::vector<Cluster> clusters = users_like(arms);                           // N_u(x_i)
+  std::vector<FoundCluster> clusters = users_like(arms);                      // N_u(x_i)
   const std::vector<AdaptedMeta> metas = adapt_meta_learner(arms, clusters);  // Theta_i = SGD_Meta
   const std::vector<Score> bounds = upper_bounds(arms, clusters, metas);      // U_i
   const ArmIndex best = arms[index(highest(bounds))].arm.index;               // argmax U_i
@@ -102,9 +103,9 @@ void Mcnb::learn(RoundId round, const Arm& arm, float reward) {
 // the members of the cluster or for the served user alone.
 void Mcnb::learn_reward(const Candidate& served, float reward) {
   const Sample sample{served.arm.features, reward};
-  const Cluster cluster = cluster_of_feedback(served);  // N_u(x)
+  const FoundCluster cluster = cluster_of_feedback(served);  // N_u(x)
   const Cluster alone{served.learner};
-  const Cluster& learners = learns_alone(served.learner) ? alone : cluster;
+  const Cluster& learners = learns_alone(served.learner) ? alone : cluster.members;
   if (is_online()) {
     check_step(served.learner, sample);
     move_meta_learner(served, cluster);               // Theta = SGD_Meta(N_u(x))
@@ -144,7 +145,7 @@ std::vector<std::vector<Score>> Mcnb::scores_of(std::span<const Round> rounds) {
       arms.insert(arms.end(), selected[end].kept.begin(), selected[end].kept.end());
       ++end;
     } while (end < rounds.size() && arms.size() + selected[end].kept.size() <= most_arms);
-    const std::vector<Cluster> clusters = users_like(arms);
+    const std::vector<FoundCluster> clusters = users_like(arms);
     const std::vector<AdaptedMeta> metas = adapt_meta_learner(arms, clusters);
     const std::vector<Score> bounds = upper_bounds(arms, clusters, metas);
     auto bound = bounds.begin();
@@ -159,7 +160,7 @@ std::vector<std::vector<Score>> Mcnb::scores_of(std::span<const Round> rounds) {
 
 // Feedback that changes one learner each can share a pass over all learners.
 std::vector<Refusal> Mcnb::learn_all(std::span<const RewardedArm> rewarded) {
-  if (options_.feedback != Feedback::kServed || !is_online()) {
+  if (options_.feedback != Feedback::kServed || !is_online() || samples_learners()) {
     return Policy::learn_all(rewarded);
   }
   unit_arms_.clear();
@@ -198,31 +199,13 @@ void Mcnb::learn_batch(std::span<const Candidate> arms, std::span<const std::siz
   for (std::size_t i = 0; i < arms.size(); ++i) {
     try {
       // `learn_reward` takes the cluster from the last decision.
-      last_decision_.remember({&arms[i], 1}, {timed([&] { return clusters.find(i); })});
+      last_decision_.remember({&arms[i], 1}, {{timed([&] { return clusters.find(i); })}});
       learn_reward(arms[i], rewarded[indices[i]].reward);
     } catch (const Error& error) {
       refused.push_back({indices[i], error});
     }
     clusters.note_change(arms[i].learner);
   }
-}
-
-std::optional<std::vector<UserId>> Mcnb::cluster(const Arm& arm) {
-  check_arm(arm, user_count(), shape());
-  unit_arms_.clear();
-  const Candidate one = candidate({}, arm);
-  Cluster cluster = cluster_finder_.find(threads_, learners_, {&one, 1})[0];
-  check_cluster(one, cluster);
-  if (options_.pre_clusters == 0) {
-    return cluster;
-  }
-  std::vector<UserId> users;
-  for (std::size_t user = 0; user < user_count(); ++user) {
-    if (std::ranges::binary_search(cluster, learner_of_[user])) {
-      users.push_back(UserId{static_cast<std::uint32_t>(user)});
-    }
-  }
-  return users;
 }
 
 bool Mcnb::forget(UserId user) {
@@ -239,6 +222,7 @@ bool Mcnb::forget(UserId user) {
     learners_.set_parameters(learner, learners_.start());
   }
   histories_.forget(learner);
+  walk_.forget(learner);
   trained_[index(learner)] = 0;
   has_own_datum_[index(learner)] = 0;
   return true;
@@ -280,24 +264,9 @@ Mcnb::Preselection Mcnb::preselect(const Round& round) {
   return selection;
 }
 
-std::vector<Cluster> Mcnb::users_like(std::span<const Candidate> arms) {
-  const ScopedTimer timer(seconds_.clustering);
-  std::vector<Cluster> clusters = cluster_finder_.find(threads_, learners_, arms);
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    check_cluster(arms[i], clusters[i]);
-  }
-  return clusters;
-}
-
-void Mcnb::check_cluster(const Candidate& arm, const Cluster& cluster) const {
-  if (cluster.empty()) {
-    refuse_diverged(learner_name(arm.learner), "eta_1", options_.eta_1);
-  }
-}
-
 // Arms are independent of each other, so threads share them.
 std::vector<AdaptedMeta> Mcnb::adapt_meta_learner(std::span<const Candidate> arms,
-                                                  std::span<const Cluster> clusters) {
+                                                  std::span<const FoundCluster> clusters) {
   const ScopedTimer timer(seconds_.adaptation);
   std::vector<AdaptedMeta> metas(arms.size());
   const std::size_t shares = std::min(arms.size(), 2 * threads_.thread_count());
@@ -319,7 +288,7 @@ std::vector<AdaptedMeta> Mcnb::adapt_meta_learner(std::span<const Candidate> arm
 
 // U_i = f(x; Theta_i) + the uncertainty of Theta_i at x + the uncertainty about the user.
 std::vector<Score> Mcnb::upper_bounds(std::span<const Candidate> arms,
-                                      std::span<const Cluster> clusters,
+                                      std::span<const FoundCluster> clusters,
                                       std::span<const AdaptedMeta> metas) const {
   const double root = std::sqrt(std::sqrt(static_cast<double>(options_.network.width)));  // m^(1/4)
   std::vector<Score> bounds;
@@ -328,7 +297,8 @@ std::vector<Score> Mcnb::upper_bounds(std::span<const Candidate> arms,
         options_.nonnegative ? std::max(0.0, double{metas[i].estimate}) : metas[i].estimate;
     bounds.push_back(make_score(estimate, options_.exploration * metas[i].gradient_move / root,
                                 options_.exploration * user_bonus(arms[i].learner),
-                                clusters[i].size()));
+                                clusters[i].size));
+    bounds.back().cluster_sample = clusters[i].sample;
     if (!std::isfinite(bounds.back().value)) {
       refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
     }
@@ -341,17 +311,6 @@ double Mcnb::user_bonus(UserId learner) const {
   const double trained = std::max<std::uint32_t>(trained_[index(learner)], 1);
   return std::sqrt((options_.s + 1.0) / (2.0 * trained)) +
          std::sqrt(2.0 * std::log(1.0 / options_.delta) / trained);
-}
-
-// The cluster of the decision if no learner has changed since, otherwise the cluster as it is now.
-Cluster Mcnb::cluster_of_feedback(const Candidate& served) {
-  if (!is_online() && learns_alone(served.learner)) {
-    return {served.learner};  // the other members are not used
-  }
-  if (std::optional<Cluster> known = last_decision_.take(served.round, served.arm)) {
-    return std::move(*known);
-  }
-  return std::move(users_like({&served, 1}).front());
 }
 
 // A user's first own feedback stands for the start datum and is that user's alone. Otherwise users
@@ -372,7 +331,7 @@ void Mcnb::check_step(UserId served, const Sample& sample) const {
 }
 
 // Theta = SGD_Meta(N_u(x)), with the draws that the decision about x had.
-void Mcnb::move_meta_learner(const Candidate& served, const Cluster& cluster) {
+void Mcnb::move_meta_learner(const Candidate& served, const FoundCluster& cluster) {
   const ScopedTimer timer(seconds_.adaptation);
   grow_memories(1);
   auto& [draws, scratch] = memories_[0];
@@ -421,7 +380,11 @@ void Mcnb::count_training(std::span<const UserId> learners) {
 void Mcnb::remember(std::span<const UserId> learners, UserId served, const Sample& sample) {
   const ScopedTimer timer(seconds_.training);
   has_own_datum_[index(served)] = 1;
+  const bool is_first = histories_.size(served) == 0;
   meta_.forget(histories_.add(learners, sample));
+  if (is_first && samples_learners()) {
+    walk_.add(served);  // the only learner that the reward is for
+  }
 }
 
 void Mcnb::train_on_history(UserId learner) {
@@ -448,6 +411,7 @@ std::size_t Mcnb::memory_bytes() const {
                       meta_.memory_bytes() + trained_.capacity() * sizeof trained_[0] +
                       has_own_datum_.capacity() + learner_of_.capacity() * sizeof learner_of_[0] +
                       unit_arms_.memory_bytes() + cluster_finder_.memory_bytes() +
+                      walk_.memory_bytes() +
                       last_decision_.memory_bytes() + replay_.memory_bytes();
   for (const AdaptationMemory& memory : memories_) {
     bytes += memory.draws.memory_bytes() + memory.meta.memory_bytes();
@@ -467,6 +431,9 @@ void Mcnb::save(StateWriter& writer) const {
   writer.write(feedbacks_);
   writer.write(steps_);
   histories_.save(writer);
+  if (samples_learners()) {
+    walk_.save(writer);
+  }
 }
 
 void Mcnb::load(StateReader& reader) {
@@ -491,6 +458,9 @@ void Mcnb::load(StateReader& reader) {
     reader.fail("the parts of the state do not fit together");
   }
   std::ranges::copy(theta, meta_.parameters().begin());
+  if (samples_learners()) {
+    walk_.load(reader, histories_);
+  }
 }
 
 }  // namespace mcnb

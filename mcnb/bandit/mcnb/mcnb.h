@@ -11,6 +11,7 @@
 #include "mcnb/bandit/mcnb/candidate.h"
 #include "mcnb/bandit/mcnb/cluster_finder.h"
 #include "mcnb/bandit/mcnb/last_decision.h"
+#include "mcnb/bandit/mcnb/learner_walk.h"
 #include "mcnb/bandit/mcnb/mcnb_options.h"
 #include "mcnb/bandit/mcnb/member_draws.h"
 #include "mcnb/bandit/mcnb/meta_learner.h"
@@ -78,6 +79,7 @@ class Mcnb : public Policy {
 
   const NetworkShape& shape() const { return learners_.shape(); }
   bool is_online() const { return options_.training == TrainingMode::kOnline; }
+  bool samples_learners() const { return options_.scan == Scan::kSampled; }
   Features seen(const Features& x);
   Candidate candidate(RoundId round, const Arm& arm);
   Preselection preselect(const Round& round);
@@ -86,19 +88,19 @@ class Mcnb : public Policy {
   void learn_batch(std::span<const Candidate> arms, std::span<const std::size_t> indices,
                    std::span<const RewardedArm> rewarded, std::vector<Refusal>& refused);
 
-  std::vector<Cluster> users_like(std::span<const Candidate> arms);
-  void check_cluster(const Candidate& arm, const Cluster& cluster) const;
+  std::vector<FoundCluster> users_like(std::span<const Candidate> arms);
+  void check_found(const Candidate& arm, bool is_found) const;
   std::vector<AdaptedMeta> adapt_meta_learner(std::span<const Candidate> arms,
-                                              std::span<const Cluster> clusters);
+                                              std::span<const FoundCluster> clusters);
   std::vector<Score> upper_bounds(std::span<const Candidate> arms,
-                                  std::span<const Cluster> clusters,
+                                  std::span<const FoundCluster> clusters,
                                   std::span<const AdaptedMeta> metas) const;
   double user_bonus(UserId learner) const;
 
-  Cluster cluster_of_feedback(const Candidate& served);
+  FoundCluster cluster_of_feedback(const Candidate& served);
   bool learns_alone(UserId learner) const;
   void check_step(UserId served, const Sample& sample) const;
-  void move_meta_learner(const Candidate& served, const Cluster& cluster);
+  void move_meta_learner(const Candidate& served, const FoundCluster& cluster);
   void step_learners(std::span<const UserId> learners, UserId served, const Sample& sample);
   void count_training(std::span<const UserId> learners);
   void remember(std::span<const UserId> learners, UserId served, const Sample& sample);
@@ -120,6 +122,7 @@ class Mcnb : public Policy {
 
   UnitArms unit_arms_;  // memory of the arms of the present call
   ClusterFinder cluster_finder_;
+  LearnerWalk walk_;  // its list is empty unless scan=sampled
   LastDecision last_decision_;
   std::vector<AdaptationMemory> memories_;  // one for each share of the arms
   ReplayTraining replay_;

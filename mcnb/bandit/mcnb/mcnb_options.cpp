@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/bandit/mcnb/mcnb_options.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -9,6 +11,8 @@ namespace mcnb {
 namespace {
 
 constexpr double kMany = 1e9;
+constexpr std::uint64_t kScanLimit = 20'000;  // of the presets that sample
+constexpr double kUsersOfAMember = 10.0;      // of whom one is in the cluster of an arm, in general
 
 McnbOptions experiments_preset() {
   McnbOptions options;
@@ -34,6 +38,8 @@ McnbOptions default_preset() {
   options.meta_steps = 10;
   options.meta_samples = 20;
   options.normalise = Normalise::kUnit;
+  options.scan = Scan::kSampled;
+  options.scan_limit = kScanLimit;
   return options;
 }
 
@@ -47,6 +53,8 @@ McnbOptions default_classification_preset() {
   options.nonnegative = true;
   options.theta_steps = 3000;
   options.normalise = Normalise::kUnit;
+  options.scan = Scan::kSampled;
+  options.scan_limit = kScanLimit;
   return options;
 }
 
@@ -86,6 +94,11 @@ const OptionTable<McnbOptions>& table() {
     t.choice<Normalise>("normalise", &O::normalise,
                         {{"none", Normalise::kNone}, {"unit", Normalise::kUnit}},
                         "unit: arms are scaled to length 1 first; none: they stay as they are");
+    t.choice<Scan>("scan", &O::scan, {{"all", Scan::kAll}, {"sampled", Scan::kSampled}},
+                   "all: every learner is evaluated; sampled: learners in random order, until "
+                   "there are members for all steps");
+    t.count("scan_limit", &O::scan_limit, {0, kMany},
+            "sampled: at most so many learners are evaluated; 0: no limit");
     t.count("meta_samples", &O::meta_samples, {0, kMany},
             "members of the cluster that take part in an adaptation; 0: all");
     t.count("meta_steps", &O::meta_steps, {1, 10'000}, "steps of an adaptation");
@@ -112,6 +125,13 @@ const OptionTable<McnbOptions>& table() {
   return kTable;
 }
 
+// The whole cluster learns from a reward with feedback=cluster, so it must be known.
+void check_scan(const McnbOptions& options) {
+  if (options.scan == Scan::kSampled && options.feedback == Feedback::kCluster) {
+    refuse_option("scan", "all with feedback=cluster, where the whole cluster learns", "sampled");
+  }
+}
+
 PolicySize mcnb_size(const McnbOptions& options, const PolicySetup& setup) {
   const NetworkShape shape = options.network.shape(setup.inputs);
   const auto parameters = static_cast<double>(shape.parameter_count());
@@ -134,6 +154,13 @@ PolicySize mcnb_size(const McnbOptions& options, const PolicySetup& setup) {
   size.numbers = parameters;
   size.arm_operations = parameters * (3.0 + steps * samples);
   size.arm_user_operations = parameters * (1.0 + (options.meta_samples == 0 ? steps : 0.0));
+  if (options.scan == Scan::kSampled) {
+    size.user_bytes += 8.0;  // the list of learners, with room to grow
+    size.most_arm_users = samples == 0.0 ? size.most_arm_users : kUsersOfAMember * steps * samples;
+    if (options.scan_limit > 0) {
+      size.most_arm_users = std::min(size.most_arm_users, static_cast<double>(options.scan_limit));
+    }
+  }
   return size;
 }
 
@@ -153,6 +180,7 @@ McnbOptions parse_mcnb_options(const OptionValues& values) {
   const auto preset = others.extract("preset");
   McnbOptions options = mcnb_preset(preset.empty() ? "default" : preset.mapped());
   table().set_all(options, others);
+  check_scan(options);
   return options;
 }
 
@@ -160,7 +188,10 @@ OptionValues resolve_mcnb_options(const OptionValues& values) {
   return table().values(parse_mcnb_options(values));
 }
 
-void check_mcnb_options(const McnbOptions& options) { table().validate(options); }
+void check_mcnb_options(const McnbOptions& options) {
+  table().validate(options);
+  check_scan(options);
+}
 
 std::vector<OptionHelp> mcnb_option_help() {
   std::vector<OptionHelp> all{
@@ -185,7 +216,7 @@ PolicyKind mcnb_policy() {
               [](const OptionValues& options, const PolicySetup& setup) {
                 return mcnb_size(parse_mcnb_options(options), setup);
               },
-          .values_before = {{"normalise", "none"}}};
+          .values_before = {{"normalise", "none"}, {"scan", "all"}, {"scan_limit", "0"}}};
 }
 
 }  // namespace mcnb

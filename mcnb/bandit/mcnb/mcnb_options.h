@@ -13,6 +13,7 @@ namespace mcnb {
 enum class MetaDraw { kOne, kAll };         // what a member contributes to a step of an adaptation
 enum class Feedback { kCluster, kServed };  // who learns from a reward
 enum class Normalise { kNone, kUnit };      // what is done to the length of arms
+enum class Scan { kAll, kSampled };         // which learners a decision evaluates
 
 // Every choice that Meta Clustering of Neural Bandits leaves open. The defaults are those of the
 // preset `algorithm`: the paper's algorithms to the letter.
@@ -27,6 +28,9 @@ struct McnbOptions {
   bool nonnegative = false;  // whether an estimate below zero counts as zero
   NetworkOptions network;
   Normalise normalise = Normalise::kNone;
+
+  Scan scan = Scan::kAll;
+  std::uint64_t scan_limit = 0;  // sampled: learners that are evaluated for a round; 0: all
 
   std::uint64_t meta_samples = 0;  // members that take part in a step of an adaptation; 0: all
   std::uint64_t meta_steps = 1;    // of an adaptation

@@ -15,7 +15,7 @@ std::vector<Score> Mcnb::scores_of_part(const Round& round, std::size_t begin, s
   for (std::size_t i = begin; i < end; ++i) {
     arms.push_back(candidate(round.id, round.arms[i]));
     if (arms.size() == most_arms || i + 1 == end) {
-      const std::vector<Cluster> clusters = users_like(arms);
+      const std::vector<FoundCluster> clusters = users_like(arms);
       const std::vector<AdaptedMeta> metas = adapt_meta_learner(arms, clusters);
       const std::vector<Score> bounds = upper_bounds(arms, clusters, metas);
       all.insert(all.end(), bounds.begin(), bounds.end());

@@ -20,28 +20,34 @@ MemberDraws::MemberDraws(const McnbOptions& options, std::uint64_t seed)
       steps_(static_cast<std::size_t>(options.meta_steps)) {}
 
 std::span<const std::vector<Draw>> MemberDraws::draw(const Histories& histories,
-                                                     std::span<const UserId> cluster, RoundId round,
+                                                     const FoundCluster& cluster, RoundId round,
                                                      ArmIndex arm) {
   event_weights_.resize(histories.event_slots());
   members_.clear();
-  for (const UserId member : cluster) {
+  for (const UserId member : cluster.members) {
     if (histories.size(member) > 0) {
       members_.push_back(member);
     }
   }
   for (std::size_t step = 0; step < steps_.size(); ++step) {
     const auto step_and_arm = static_cast<std::uint32_t>(step << 16 | index(arm));
-    draw_step(histories, {round, step_and_arm}, steps_[step]);
+    const StepAddress address{round, step_and_arm};
+    if (cluster.is_enough) {
+      draw_step(histories,
+                std::span(members_).subspan(step * most_participants_, most_participants_), address,
+                steps_[step]);
+    } else {
+      draw_step(histories, select_participants(address), address, steps_[step]);
+      restore_member_order();
+    }
   }
   return steps_;
 }
 
 // Members that draw the same event share it: their weights add up.
-void MemberDraws::draw_step(const Histories& histories, StepAddress address,
-                            std::vector<Draw>& draws) {
+void MemberDraws::draw_step(const Histories& histories, std::span<const UserId> participants,
+                            StepAddress address, std::vector<Draw>& draws) {
   draws.clear();
-  const std::size_t count = select_participants(address);
-  const std::span<const UserId> participants = std::span(members_).first(count);
   if (meta_draw_ == MetaDraw::kOne) {
     add_one_event_each(histories, participants, address, draws);
   } else {
@@ -49,26 +55,25 @@ void MemberDraws::draw_step(const Histories& histories, StepAddress address,
   }
   for (Draw& draw : draws) {
     float& sum = event_weights_[index(draw.event)];
-    draw.weight = sum / static_cast<float>(count);
+    draw.weight = sum / static_cast<float>(participants.size());
     sum = 0.0F;
   }
-  restore_member_order();
 }
 
 // Swaps the members that take part to the front, a uniform sample without replacement, and returns
-// how many they are.
-std::size_t MemberDraws::select_participants(StepAddress address) {
+// them.
+std::span<const UserId> MemberDraws::select_participants(StepAddress address) {
   swaps_.clear();
   const std::size_t count = members_.size();
   if (most_participants_ == 0 || most_participants_ >= count) {
-    return count;
+    return members_;
   }
   Rng rng(seed_, Stream::kMetaMembers, index(address.round), address.step_and_arm);
   for (std::size_t i = 0; i < most_participants_; ++i) {
     swaps_.push_back(i + static_cast<std::size_t>(rng.below(count - i)));
     std::swap(members_[i], members_[swaps_[i]]);
   }
-  return most_participants_;
+  return std::span(members_).first(most_participants_);
 }
 
 // Undoes the swaps, because a step must not depend on the steps before it.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mcnb/bandit/history.h"
+#include "mcnb/bandit/mcnb/candidate.h"
 #include "mcnb/bandit/mcnb/mcnb_options.h"
 
 namespace mcnb {
@@ -27,10 +28,10 @@ class MemberDraws {
   MemberDraws(const McnbOptions& options, std::uint64_t seed);
 
   // The draws of every step of the adaptation for one arm; valid until the next call. A step has no
-  // draws if no member has a history.
-  std::span<const std::vector<Draw>> draw(const Histories& histories,
-                                          std::span<const UserId> cluster, RoundId round,
-                                          ArmIndex arm);
+  // draws if no member has a history. If the cluster is enough for all steps, each takes the next
+  // members of it, otherwise each draws from all of them.
+  std::span<const std::vector<Draw>> draw(const Histories& histories, const FoundCluster& cluster,
+                                          RoundId round, ArmIndex arm);
 
   std::size_t memory_bytes() const;
 
@@ -41,8 +42,9 @@ class MemberDraws {
     std::uint32_t step_and_arm = 0;
   };
 
-  void draw_step(const Histories& histories, StepAddress address, std::vector<Draw>& draws);
-  std::size_t select_participants(StepAddress address);
+  void draw_step(const Histories& histories, std::span<const UserId> participants,
+                 StepAddress address, std::vector<Draw>& draws);
+  std::span<const UserId> select_participants(StepAddress address);
   void restore_member_order();
   void add_one_event_each(const Histories& histories, std::span<const UserId> participants,
                           StepAddress address, std::vector<Draw>& draws);

@@ -94,7 +94,11 @@ const char* const kOpenApiSchemas = R"json(
   "probability": {"type": "number"},
   "value": {"type": "number"},
   "estimate": {"type": "number"},
-  "clusterSize": {"type": "integer"},
+  "clusterSize": {
+   "type": "integer",
+   "description": "an estimate if clusterFound and clusterVisited are there"},
+  "clusterFound": {"type": "integer"},
+  "clusterVisited": {"type": "integer"},
   "parts": {
    "description": "shared, own and memory add up to the estimate; other parts are added to it",
    "type": "object",

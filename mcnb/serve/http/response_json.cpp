@@ -15,6 +15,10 @@ void write_explanation(JsonWriter& out, const Decision& decision) {
         .field("value", action.value)
         .field("estimate", action.estimate)
         .field("clusterSize", action.cluster_size);
+    if (decision.estimated_sizes) {
+      out.field("clusterFound", action.cluster_found)
+          .field("clusterVisited", action.cluster_visited);
+    }
     out.key("parts").begin_object();
     for (std::size_t part = 0; part < decision.part_names.size(); ++part) {
       out.field(decision.part_names[part], action.parts[part]);

@@ -15,6 +15,8 @@ constexpr std::size_t kLargestFitResult = std::size_t{1} << 30;  // bytes
 // Bits of the flags of a decision.
 constexpr std::uint8_t kDeferred = 1;
 constexpr std::uint8_t kNamedParts = 2;
+constexpr std::uint8_t kEstimatedSizes = 4;
+constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes;
 
 // The parts of a decision that does not name them: those of MCNB, and those that every policy
 // reported before parts had names.
@@ -31,7 +33,8 @@ void put(ByteWriter& out, const Decision& event) {
   out.put(event.model_version);
   out.put(static_cast<std::uint8_t>(event.mode));
   const bool named = event.part_names != kUnnamedParts;
-  out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0)));
+  out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0) |
+                                    (event.estimated_sizes ? kEstimatedSizes : 0)));
   out.put(event.chosen);
   out.put(event.preferred);
   out.put(event.arm);
@@ -51,6 +54,10 @@ void put(ByteWriter& out, const Decision& event) {
       out.put(action.parts[part]);
     }
     out.put(action.cluster_size);
+    if (event.estimated_sizes) {
+      out.put(action.cluster_found);
+      out.put(action.cluster_visited);
+    }
     out.put(static_cast<std::uint8_t>(action.eligible));
   }
   out.put_all(std::span(event.ranking));
@@ -96,13 +103,14 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   event.arm = in.get<std::uint32_t>();
   event.part_names = (flags & kNamedParts) != 0 ? get_part_names(in) : kUnnamedParts;
   const auto count = in.get<std::uint32_t>();
-  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || flags > (kDeferred | kNamedParts) ||
-      count == 0 || count > kMostActions || event.chosen >= count || event.preferred >= count ||
+  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || flags > kAllFlags || count == 0 ||
+      count > kMostActions || event.chosen >= count || event.preferred >= count ||
       event.arm > event.chosen || event.event_id.empty()) {
     in.fail("not a decision");
   }
   event.mode = static_cast<ModelMode>(mode);
   event.deferred = (flags & kDeferred) != 0;
+  event.estimated_sizes = (flags & kEstimatedSizes) != 0;
   event.actions.resize(count);
   for (LoggedAction& action : event.actions) {
     action.id = in.read_string(kLongestId);
@@ -113,6 +121,10 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
       action.parts[part] = in.get<float>();
     }
     action.cluster_size = in.get<std::uint32_t>();
+    if (event.estimated_sizes) {
+      action.cluster_found = in.get<std::uint32_t>();
+      action.cluster_visited = in.get<std::uint32_t>();
+    }
     const auto eligible = in.get<std::uint8_t>();
     action.eligible = eligible == 1;
     if (eligible > 1) {

@@ -28,7 +28,9 @@ struct LoggedAction {
   float estimate = 0.0F;
   std::array<float, Score::kMostParts> parts{};  // in the order of Decision::part_names
   std::uint32_t cluster_size = 0;
-  bool eligible = true;  // false if the caller excluded it
+  std::uint32_t cluster_found = 0;    // how many members were met ...
+  std::uint32_t cluster_visited = 0;  // ... among how many learners, if the size is an estimate
+  bool eligible = true;               // false if the caller excluded it
 };
 
 struct Decision {
@@ -41,6 +43,7 @@ struct Decision {
   std::uint32_t chosen = 0;             // index of the answer
   std::uint32_t preferred = 0;          // index of the policy's own choice
   std::uint32_t arm = 0;                // index of the answer among the eligible actions
+  bool estimated_sizes = false;         // the sizes of clusters are estimates (ClusterSample)
   std::vector<std::string> part_names;  // what the policy calls the parts of its scores
   std::vector<LoggedAction> actions;    // in the caller's order
   std::vector<std::uint32_t> ranking;   // their indices, in the order of the answer

@@ -7,6 +7,21 @@
 #include "mcnb/serve/model/model.h"
 
 namespace mcnb {
+namespace {
+
+void note_score(const Score& score, LoggedAction& action) {
+  action.value = static_cast<float>(score.value);
+  action.estimate = static_cast<float>(score.estimate);
+  std::ranges::transform(score.parts(), action.parts.begin(),
+                         [](const ScorePart& part) { return static_cast<float>(part.value); });
+  action.cluster_size = static_cast<std::uint32_t>(score.cluster_size);
+  if (const std::optional<ClusterSample>& sample = score.cluster_sample) {
+    action.cluster_found = static_cast<std::uint32_t>(sample->found);
+    action.cluster_visited = static_cast<std::uint32_t>(sample->visited);
+  }
+}
+
+}  // namespace
 
 Round Model::round_of(const RankRequest& request) const {
   const std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
@@ -89,12 +104,8 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
     }
   }
   for (std::size_t k = 0; k < scores.size(); ++k) {
-    LoggedAction& action = decision.actions[eligible[k]];
-    action.value = static_cast<float>(scores[k].value);
-    action.estimate = static_cast<float>(scores[k].estimate);
-    std::ranges::transform(scores[k].parts(), action.parts.begin(),
-                           [](const ScorePart& part) { return static_cast<float>(part.value); });
-    action.cluster_size = static_cast<std::uint32_t>(scores[k].cluster_size);
+    note_score(scores[k], decision.actions[eligible[k]]);
+    decision.estimated_sizes = decision.estimated_sizes || scores[k].cluster_sample.has_value();
   }
   decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
   std::vector<double> probabilities(request.actions.size());

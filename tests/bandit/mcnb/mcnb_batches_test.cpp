@@ -66,7 +66,7 @@ TEST(McnbBatches, RoundsAndFeedbackTogetherGiveWhatTheyGiveOneByOne) {
   for (const McnbOptions& options :
        {served, with(served, [](auto& o) { o.keep_arms = 2; }),
         with(served, [](auto& o) { o.meta_steps = 3, o.meta_samples = 2, o.history_limit = 4; }),
-        lively(), cases::short_replay()}) {
+        lively(), cases::short_replay(), with(lively(), cases::sample_learners)}) {
     const Played one_by_one = play(options, 8, 1, false);
     for (const std::size_t threads : {std::size_t{1}, std::size_t{3}}) {
       const Played together = play(options, 8, threads, true);

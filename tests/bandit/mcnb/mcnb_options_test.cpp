@@ -44,6 +44,7 @@ TEST(McnbOptions, OutOfRangeAreRefused) {
   refused("meta_steps", "-1", "a whole number in [1, 10000]");
   refused("meta_samples", "-1", "a whole number in [0, ");
   refused("history_limit", "-1", "a whole number in [0, ");
+  refused("scan_limit", "-1", "a whole number in [0, ");
   refused("keep_arms", "10001", "a whole number in [0, 10000]");
   refused("train_every", "0", "a whole number in [1, ");
   refused("train_every_later", "0", "a whole number in [1, ");
@@ -58,9 +59,23 @@ TEST(McnbOptions, UnknownNamesAndChoicesAreRefused) {
   refused("meta_draw", "two", "one | all");
   refused("feedback", "everyone", "cluster | served");
   refused("training", "never", "online | replay");
+  refused("scan", "some", "all | sampled");
   refused("optimiser", "newton", "adam | sgd");
   refused("gama", "gama", "one of the options gamma, nu, S, delta");
   expect_error(ErrorKind::kUsage, "best", [] { mcnb_preset("best"); });
+}
+
+TEST(McnbOptions, AWalkOverSomeLearnersCannotTeachTheWholeCluster) {
+  const char* const message = "option scan: expected all with feedback=cluster";
+  expect_error(ErrorKind::kUsage, message, [] {
+    parse_mcnb_options({{"feedback", "cluster"}, {"scan", "sampled"}});
+  });
+  McnbOptions options = mcnb_preset("algorithm");
+  check_mcnb_options(options);
+  options.scan = Scan::kSampled;
+  expect_error(ErrorKind::kUsage, message, [&] { check_mcnb_options(options); });
+  options.feedback = Feedback::kServed;
+  check_mcnb_options(options);
 }
 
 // Options that were set in the struct are checked like options that were parsed.
@@ -103,6 +118,16 @@ TEST(McnbOptions, AreJudgedWhenAPolicyIsMadeToo) {
   expect_error(ErrorKind::kUsage, "option pre_clusters", [&] {
     Mcnb(with(McnbOptions{}, [](auto& o) { o.pre_clusters = 2; }), short_of_features);
   });
+}
+
+TEST(McnbOptions, OnlyTheDefaultPresetsSampleLearners) {
+  for (const char* name : {"default", "default-classification"}) {
+    EXPECT_EQ(mcnb_preset(name).scan, Scan::kSampled) << name;
+    EXPECT_EQ(mcnb_preset(name).scan_limit, 20'000U) << name;
+  }
+  for (const char* name : {"algorithm", "experiments"}) {
+    EXPECT_EQ(mcnb_preset(name).scan, Scan::kAll) << name;
+  }
 }
 
 // The values are those of the specification, section 3.

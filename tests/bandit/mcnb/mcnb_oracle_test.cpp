@@ -120,6 +120,13 @@ class Duel {
     return members;
   }
 
+  // What the scan of the options finds about the cluster of an arm.
+  TextbookMcnb::Found found(RoundId round, const Arm& arm) {
+    const TextbookMcnb::Members all = members(arm);
+    return case_.options.scan == Scan::kSampled ? textbook_.walk(round, arm, all)
+                                                : TextbookMcnb::Found(all);
+  }
+
   void play_round(std::uint64_t id) {
     OwnRound own = draw_round(case_, textbook_.user_count(), id);
     const std::vector<Score> scores = fast_.scores(own.round);
@@ -128,7 +135,7 @@ class Duel {
     std::size_t different = 0;
     TextbookMcnb::Members first;
     for (const Arm& arm : own.round.arms) {
-      const TextbookMcnb::Members cluster = members(arm);
+      const TextbookMcnb::Found cluster = found(own.round.id, arm);
       expected.push_back(textbook_.score(own.round.id, arm, cluster));
       if (!same_estimate(scores[index(arm.index)], expected.back())) {
         double margin = 1.0;
@@ -136,8 +143,8 @@ class Duel {
         expect_a_kink(margin);
       }
       compare_rest(scores[index(arm.index)], expected.back());
-      first = arm.index == ArmIndex{0} ? cluster : first;
-      different += cluster != first ? 1 : 0;
+      first = arm.index == ArmIndex{0} ? cluster.members : first;
+      different += cluster.members != first ? 1 : 0;
     }
     relative_ += different > 0 ? 1 : 0;
     const ArmIndex choice = fast_.choose(own.round);
@@ -157,7 +164,7 @@ class Duel {
     const auto& [own, choice] = decision;
     const Arm& arm = own.arm(choice);
     const float reward = own.rewards[index(choice)];
-    const TextbookMcnb::Members cluster = members(arm);
+    const TextbookMcnb::Found cluster = found(own.round.id, arm);
     fast_.learn(own.round.id, arm, reward);
     const double margin = textbook_.learn(own.round.id, arm, reward, cluster,
                                           [&](std::vector<Event>& events) { arrange(events); });
@@ -203,6 +210,11 @@ class Duel {
     ASSERT_NEAR(score.part("user"), expected.part("user"), 1e-12);
     ASSERT_EQ(score.value, cases::sum_of(score));
     ASSERT_EQ(score.cluster_size, expected.cluster_size);
+    ASSERT_EQ(score.cluster_sample.has_value(), expected.cluster_sample.has_value());
+    if (score.cluster_sample) {
+      ASSERT_EQ(score.cluster_sample->found, expected.cluster_sample->found);
+      ASSERT_EQ(score.cluster_sample->visited, expected.cluster_sample->visited);
+    }
     ASSERT_TRUE(score.considered);
   }
 
@@ -392,6 +404,35 @@ TEST(McnbOracle, ALiveServiceHasNoStartData) {
   expect_matches_textbook({.name = "served, new users after start data, three layers",
                            .users_at_first = 3,
                            .options = deep(served)});
+}
+
+TEST(McnbOracle, WalksOverSomeLearners) {
+  const World many{.features = 4, .arms = 4, .users = 24};
+  const McnbOptions sampled = with(lively(), cases::sample_learners);
+  const McnbOptions limited = with(sampled, [](auto& o) { o.scan_limit = 7; });
+  expect_matches_textbook(
+      {.name = "dense", .world = many, .users_at_first = 24, .options = sampled});
+  expect_matches_textbook({.name = "limited, late, a user for every arm",
+                           .world = many,
+                           .user_per_arm = true,
+                           .late = true,
+                           .users_at_first = 24,
+                           .options = limited});
+  expect_matches_textbook({.name = "new users, no start data, bounded histories",
+                           .world = many,
+                           .late = true,
+                           .start = false,
+                           .users_at_first = 15,
+                           .options = with(sampled, [](auto& o) { o.history_limit = 3; })});
+  expect_matches_textbook({.name = "all members up to the limit, whole histories, blocks",
+                           .world = kBlocks,
+                           .options = with(limited, [](auto& o) {
+                             o.meta_samples = 0;
+                             o.meta_steps = 1;
+                             o.meta_draw = MetaDraw::kAll;
+                           })});
+  expect_matches_textbook(
+      {.name = "three layers", .world = many, .users_at_first = 24, .options = deep(limited)});
 }
 
 // Gamma and the rates of the paper: every cluster is all users.

@@ -75,6 +75,13 @@ std::vector<StateCase> all_cases() {
               o.pre_clusters = 3;
               o.keep_arms = 2;
             })},
+      {"sampled", kWorld, with(lively(), cases::sample_learners), false},
+      {"sampled, limit, bounded", kWorld,
+       with(bounded,
+            [](auto& o) {
+              cases::sample_learners(o);
+              o.scan_limit = 5;
+            })},
   };
 }
 
@@ -237,9 +244,10 @@ TEST(McnbState, ThatIsDamagedIsRefused) {
 
 TEST(McnbState, AForgottenUserIsAsNewAndTheOthersStayAsTheyWere) {
   ThreadPool pool(2);
-  for (const Feedback feedback : {Feedback::kServed, Feedback::kCluster}) {
-    Mcnb policy(with(lively(), [&](auto& o) { o.feedback = feedback; }),
-                cases::setup_of(kWorld, pool));
+  for (const McnbOptions& options :
+       {lively(), with(lively(), [](auto& o) { o.feedback = Feedback::kServed; }),
+        with(lively(), cases::sample_learners)}) {
+    Mcnb policy(options, cases::setup_of(kWorld, pool));
     for (std::uint64_t t = 0; t < 60; ++t) {
       const OwnRound own = cases::draw_round(kWorld, t);
       policy.learn(own.round.id, own.round.arms[0], static_cast<float>(t % 2));

@@ -205,6 +205,7 @@ TEST(Mcnb, ThreadsDoNotChangeAnything) {
     o.meta_samples = 5;
   });
   for (const auto& [world, options] : {std::pair(many, lively()), std::pair(many, deep),
+                                       std::pair(many, with(lively(), cases::sample_learners)),
                                        std::pair(long_blocks, cases::short_replay())}) {
     std::vector<std::string> states;
     std::vector<std::vector<double>> values;

@@ -125,13 +125,18 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   cases::Ledger ledger(cases::small_model());
   Decision decision = ledger.rank(deferred(1));
   decision.part_names = {"first", "second", "third"};
+  decision.estimated_sizes = true;
+  for (LoggedAction& action : decision.actions) {
+    action.cluster_found = 3;
+    action.cluster_visited = 40;
+  }
   Bytes<std::uint32_t> in(encode_event(decision));
   EXPECT_EQ(in.text(), "event-1");
   EXPECT_EQ(in.text(), "ann");
   EXPECT_EQ(in.number<std::int64_t>(), decision.time);
   EXPECT_EQ(in.number<std::uint64_t>(), decision.model_version);
   EXPECT_EQ(in.number<std::uint8_t>(), 0) << "mode";
-  EXPECT_EQ(in.number<std::uint8_t>(), 3) << "deferred, named parts";
+  EXPECT_EQ(in.number<std::uint8_t>(), 7) << "deferred, named parts, estimated sizes";
   EXPECT_EQ(in.number<std::uint32_t>(), decision.chosen);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.preferred);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.arm);
@@ -147,6 +152,8 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
     EXPECT_EQ(in.number<float>(), action.estimate);
     in.bytes(3 * 4);
     EXPECT_EQ(in.number<std::uint32_t>(), action.cluster_size);
+    EXPECT_EQ(in.number<std::uint32_t>(), 3U) << "found";
+    EXPECT_EQ(in.number<std::uint32_t>(), 40U) << "visited";
     EXPECT_EQ(in.number<std::uint8_t>(), 1) << "eligible";
   }
   EXPECT_EQ(in.list<std::uint32_t>(), decision.ranking);

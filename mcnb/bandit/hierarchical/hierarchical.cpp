@@ -66,8 +66,10 @@ OptionTable<HierarchicalOptions> option_table() {
               "growth of the number of rewards from one empirical Bayes to the next")
       .count("fit_users", &O::fit_users, {10, 1e9},
              "users that empirical Bayes looks at; of more it takes a random sample")
-      .number("half_life", &O::half_life, {0.0, 1e12},
-              "rewards after which an older reward counts half, for tastes that drift; 0: never")
+      .number_or_auto("half_life", &O::half_life, {0.0, 1e12},
+                      "rewards of all users after which an older reward counts half, for tastes "
+                      "that drift; 0: never; auto: chosen by empirical Bayes, but never with "
+                      "trained features")
       .count("history_limit", &O::history_limit, {0, 1e9},
              "arms of a user that are remembered one by one; of older ones only sums are kept; 0: "
              "no limit, as always with trained features")
@@ -173,7 +175,8 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
                  {.seed = setup.seed,
                   .steps = options.body_steps,
                   .passes = options.body_passes,
-                  .pull = options.pull}),
+                  .pull = options.pull},
+                 options.half_life || trained_ ? std::nullopt : std::optional<HalfLife>(HalfLife{})),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
   if (!no_user_features_.empty()) {
@@ -333,20 +336,32 @@ FitOptions Hierarchical::next_fit_options() const {
   const double age = static_cast<double>(rewards_ - faded_until_);
   return {.correlations = options_.correlations,
           .users = options_.fit_users,
-          .fading = options_.half_life > 0.0 ? age / options_.half_life : 0.0,
-          .number = fits_};
+          .fading = half_life() > 0.0 ? age / half_life() : 0.0,
+          .number = fits_,
+          .rewards = static_cast<double>(rewards_),
+          .age = age};
+}
+
+double Hierarchical::half_life() const {
+  return hierarchy_.half_life() ? hierarchy_.half_life()->rewards
+                                : options_.half_life.value_or(0.0);
 }
 
 // Called when a fit of the present rewards has begun.
 void Hierarchical::schedule_fit() {
   ++fits_;
   fit_began_ = rewards_;
-  double next = std::ceil(static_cast<double>(rewards_) *
+  next_fit_ = next_after(rewards_);
+}
+
+// The number of rewards at which a fit is due after one that began at `rewards`.
+std::uint64_t Hierarchical::next_after(std::uint64_t rewards) const {
+  double next = std::ceil(static_cast<double>(rewards) *
                           (trained_ ? options_.body_growth : options_.fit_growth));
-  if (options_.half_life > 0.0) {
-    next = std::min(next, static_cast<double>(rewards_) + options_.half_life / kFitsPerHalfLife);
+  if (half_life() > 0.0) {
+    next = std::min(next, static_cast<double>(rewards) + half_life() / kFitsPerHalfLife);
   }
-  next_fit_ = std::max(rewards_ + kFewestBetweenFits, static_cast<std::uint64_t>(next));
+  return std::max(rewards + kFewestBetweenFits, static_cast<std::uint64_t>(next));
 }
 
 bool Hierarchical::fit_is_due() const {
@@ -367,6 +382,9 @@ void Hierarchical::finish_fit(std::string_view result) {
     throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
   }
   hierarchy_.finish_fit(result);
+  if (hierarchy_.half_life()) {
+    next_fit_ = next_after(fit_began_);  // the fit has chosen a half-life
+  }
   if (!result.empty() && !hierarchy_.is_catching_up()) {
     faded_until_ = fit_began_;
   }
@@ -446,7 +464,8 @@ PolicyKind hierarchical_policy() {
        .help = "what users share and how each of them differs, by exact Bayesian inference",
        .paper =
            "the idea of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024, as "
-           "a hierarchical linear Gaussian model with empirical Bayes"},
+           "a hierarchical linear Gaussian model with empirical Bayes",
+       .values_before = {{"half_life", "0"}}},
       option_table(), hierarchical_size);
 }
 

@@ -30,7 +30,7 @@ struct HierarchicalOptions {
   std::uint64_t body_passes = 4;
   double pull = 0.05;
   std::uint64_t fit_users = 2000;
-  double half_life = 0.0;
+  std::optional<double> half_life;
   std::uint64_t history_limit = 2000;
 };
 
@@ -83,7 +83,9 @@ class Hierarchical final : public BasicPolicy {
   double add(UserId user, const Features& features, float reward);
   void check_block(const Features& features, const std::string& what) const;
   FitOptions next_fit_options() const;
+  double half_life() const;  // 0: rewards do not fade
   void schedule_fit();
+  std::uint64_t next_after(std::uint64_t rewards) const;
 
   HierarchicalOptions options_;
   bool trained_;  // whether features have a body

@@ -22,6 +22,11 @@ const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 constexpr std::size_t kEntriesAtOnce = 256;    // whose histories are copied together
 
+// Of the learners whose rewards are compared for the choice of a half-life, together.
+constexpr std::size_t kComparedArms = 4096;
+constexpr double kFewestToCompare = 500.0;  // rewards
+constexpr double kShortest = 500.0;
+
 constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
 constexpr int kMemorySteps = 2;  // in one fit
@@ -62,7 +67,10 @@ HierarchyFit::HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap m
       noise_(noise),
       options_(options),
       training_(training),
-      learners_(book_->size_at_fit()) {
+      learners_(book_->size_at_fit()),
+      period_(book_->ended_period()),
+      fading_(options.fading),
+      half_life_(options.half_life) {
   choose_sample();
 }
 
@@ -82,8 +90,8 @@ void HierarchyFit::choose_sample() {
 
 HistoryBook::Entry HierarchyFit::entry(std::size_t learner) const {
   HistoryBook::Entry entry = book_->at_fit(learner);
-  if (options_.fading > 0.0) {
-    entry.history.fade(std::exp2(-options_.fading));
+  if (fading_ > 0.0) {
+    entry.history.fade(std::exp2(-fading_));
   }
   return entry;
 }
@@ -164,7 +172,84 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
   return train_body(map_, samples, std::move(heads), training_, options_.number, cancelled_);
 }
 
+// Learners with rewards of the ended period, in a random order that does not change from fit to
+// fit, until they have many arms together.
+std::vector<std::size_t> HierarchyFit::compared_learners() const {
+  Rng rng(learners_, Stream::kFitUsers, options_.number);
+  std::vector<std::size_t> chosen;
+  std::size_t arms = 0;
+  for (const std::uint64_t i : rng.sample_without_replacement(sample_.size(), sample_.size())) {
+    const std::size_t learner = sample_[static_cast<std::size_t>(i)];
+    const RewardHistory history = book_->at_fit(learner).history;
+    if (!history.has_rewards_of(period_)) {
+      continue;
+    }
+    chosen.push_back(learner);
+    arms += history.arm_count();
+    if (arms >= kComparedArms) {
+      break;
+    }
+  }
+  return chosen;
+}
+
+// The logarithm of how likely the rewards of the ended period are, given the rewards before it with
+// other weights. They have a noise of their own: that rewards of 0 or 1 become noisier while the
+// policy learns to find ones is no drift.
+double HierarchyFit::log_predictive(std::span<const std::size_t> learners, double weight,
+                                    const HierarchyPrior& prior, ThreadPool& threads) const {
+  const auto misfit_with = [&](double since) {
+    std::vector<HistoryBook::Entry> entries;
+    for (const std::size_t learner : learners) {
+      entries.push_back(book_->at_fit(learner));
+      entries.back().history = entries.back().history.weighed(period_, weight, since);
+    }
+    RewardSums sums(map_);
+    sums.add(entries, threads);
+    return misfit(sums.evidence(prior, threads), prior);
+  };
+  const Misfit all = misfit_with(1.0);
+  const Misfit before = misfit_with(0.0);
+  const Misfit since{.squares = std::max(0.0, all.squares - before.squares),
+                     .log_determinant = all.log_determinant - before.log_determinant,
+                     .rewards = all.rewards - before.rewards};
+  return since.log_evidence();
+}
+
+// The sums start again from zero when they have fallen below it, so that a drift that begins late is
+// noticed as soon as any.
+void HierarchyFit::choose_half_life(const HierarchyPrior& prior, ThreadPool& threads) {
+  HalfLife& chosen = *half_life_;
+  if (const std::vector<std::size_t> learners = compared_learners();
+      !learners.empty() && options_.rewards >= (getenv("KN") ? atof(getenv("KN")) : kFewestToCompare)) {
+    const double present = log_predictive(learners, 1.0, prior, threads);
+    const auto add = [&](double& sum, double weight) {
+      sum = std::max(0.0, sum + log_predictive(learners, weight, prior, threads) - present);
+    };
+    add(chosen.for_shorter, 0.5);
+    if (chosen.rewards > 0.0) {
+      add(chosen.for_longer, 2.0);
+    }
+    static const double kT = getenv("KT") ? atof(getenv("KT")) : 6.0;
+    static const double kL = getenv("KL") ? atof(getenv("KL")) : 3.0;
+    static const double kF = getenv("KF") ? atof(getenv("KF")) : 1.0;
+    static const double kJ = getenv("KJ") ? atof(getenv("KJ")) : 1.0;
+    if (getenv("DBG"))
+      fprintf(stderr, "t=%.0f h=%.0f users %zu shorter %.2f longer %.2f\n", options_.rewards,
+              chosen.rewards, learners.size(), chosen.for_shorter, chosen.for_longer);
+    if (chosen.for_shorter > kT) {
+      fading_ += kJ;
+      chosen = {.rewards = std::max(kShortest, chosen.rewards > 0.0 ? 0.5 * chosen.rewards
+                                                                    : kF * options_.rewards)};
+    } else if (chosen.for_longer > kL) {
+      chosen = {.rewards = chosen.rewards < options_.rewards ? 2.0 * chosen.rewards : 0.0};
+    }
+  }
+}
+
 void HierarchyFit::run(ThreadPool& threads) {
+  fading_ = options_.fading;
+  half_life_ = options_.half_life;
   HierarchyScales scales = start_;
   const FeatureMap map = map_.body() ? map_.with_body(train(threads)) : map_;
   RewardSums sums(map);
@@ -193,15 +278,19 @@ void HierarchyFit::run(ThreadPool& threads) {
   if (scales.memory > 0.0 && !cancelled_) {
     improve_memory(map, sums, scales, evidence, threads);
   }
+  const double fading = fading_;
+  if (half_life_ && !cancelled_) {
+    choose_half_life(prior_of(map, scales, noise_), threads);
+  }
   // The evidence of one batch of all learners is what posterior_under would add up again.
-  const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
+  const bool is_all = fading_ == fading && sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
   SharedPosterior shared = is_all ? shared_posterior(evidence, prior_of(map, scales, noise_))
                                   : posterior_of(map, scales, threads);
   // Without a finite result the present scales stay.
   const bool is_finite = std::isfinite(shared.noise) && shared.noise > 0.0 &&
                          shared.mean.allFinite() && scales.correlation.allFinite();
   if (!cancelled_ && is_finite) {
-    found_ = FittedPosterior{map, std::move(scales), std::move(shared)};
+    found_ = FittedPosterior{map, std::move(scales), std::move(shared), fading_, half_life_};
   }
 }
 
@@ -211,13 +300,13 @@ void HierarchyFit::improve_memory(const FeatureMap& map, const RewardSums& sums,
                                   HierarchyScales& scales, Evidence& evidence,
                                   ThreadPool& threads) const {
   HierarchyPrior prior = prior_of(map, scales, noise_);
-  double best = log_evidence(evidence, prior) + log_prior(scales.memory);
+  double best = misfit(evidence, prior).log_evidence() + log_prior(scales.memory);
   for (const double factor : {kMemoryFactor, 1.0 / kMemoryFactor}) {
     bool moved = false;
     for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
       prior.memory = clamp_scale(scales.memory * factor);
       Evidence next = sums.evidence(prior, threads);
-      const double now = log_evidence(next, prior) + log_prior(prior.memory);
+      const double now = misfit(next, prior).log_evidence() + log_prior(prior.memory);
       if (!(now > best)) {
         break;
       }
@@ -242,6 +331,10 @@ std::string HierarchyFit::result() const {
   if (map_.body()) {
     found_->map.body()->save(writer);
   }
+  if (found_->half_life) {
+    writer.write(found_->fading);
+    writer.write(*found_->half_life);
+  }
   writer.finish();
   return std::move(out).str();
 }
@@ -255,15 +348,22 @@ FittedPosterior HierarchyFit::posterior(std::string_view result, ThreadPool& thr
   if (map.body()) {
     map = map.with_body(std::make_shared<const FeatureBody>(map.body()->load(reader)));
   }
+  if (half_life_) {
+    fading_ = reader.read<double>();
+    half_life_ = reader.read<HalfLife>();
+    if (!(fading_ >= 0.0 && fading_ < 1e6) || !half_life_->is_sound()) {
+      reader.fail("the half-life of rewards is not a number of rewards");
+    }
+  }
   reader.finish();
   const auto same_body = [&] { return !map.body() || *map.body() == *found_->map.body(); };
-  if (found_ && found_->scales == scales && same_body()) {
+  if (found_ && found_->scales == scales && found_->fading == fading_ && same_body()) {
     FittedPosterior found = std::move(*found_);
     found_.reset();
     return found;
   }
   SharedPosterior shared = posterior_of(map, scales, threads);
-  return {std::move(map), std::move(scales), std::move(shared)};
+  return {std::move(map), std::move(scales), std::move(shared), fading_, half_life_};
 }
 
 }  // namespace mcnb

@@ -28,6 +28,7 @@ constexpr double kCalibrationPrior = 10.0;    // rewards' worth of trust in the 
 constexpr double kLargestError = 1e4;
 constexpr std::uint64_t kFewestBetweenFits = 10;
 constexpr double kFitsPerHalfLife = 8.0;
+constexpr double kSuspicion = 3.0;  // of drift, as HalfLife::for_shorter measures it
 
 constexpr double kAlpha = 0.3;
 constexpr double kTrainedAlpha = 0.5;
@@ -358,8 +359,14 @@ void Hierarchical::schedule_fit() {
 std::uint64_t Hierarchical::next_after(std::uint64_t rewards) const {
   double next = std::ceil(static_cast<double>(rewards) *
                           (trained_ ? options_.body_growth : options_.fit_growth));
-  if (half_life() > 0.0) {
-    next = std::min(next, static_cast<double>(rewards) + half_life() / kFitsPerHalfLife);
+  double fading_over = half_life();
+  if (hierarchy_.half_life() && hierarchy_.half_life()->for_shorter > kSuspicion) {
+    // Look again soon. An earlier half-life may be the shorter one.
+    fading_over = fading_over > 0.0 ? std::min(fading_over, static_cast<double>(rewards))
+                                    : static_cast<double>(rewards);
+  }
+  if (fading_over > 0.0) {
+    next = std::min(next, static_cast<double>(rewards) + fading_over / kFitsPerHalfLife);
   }
   return std::max(rewards + kFewestBetweenFits, static_cast<std::uint64_t>(next));
 }

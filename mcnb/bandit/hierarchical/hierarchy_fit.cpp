@@ -22,10 +22,14 @@ const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 constexpr std::size_t kEntriesAtOnce = 256;    // whose histories are copied together
 
-// Of the learners whose rewards are compared for the choice of a half-life, together.
+// The choice of a half-life. Arms of the learners whose rewards are compared, together:
 constexpr std::size_t kComparedArms = 4096;
-constexpr double kFewestToCompare = 500.0;  // rewards
-constexpr double kShortest = 500.0;
+// Before so many rewards, what the policy learns about the scales looks like drift.
+constexpr double kFewestToCompare = 1000.0;
+constexpr double kShortestHalfLife = 500.0;
+// Logarithms of likelihood ratios. To fade where nothing drifts costs more than to fade late.
+constexpr double kEnoughForShorter = 10.0;
+constexpr double kEnoughForLonger = 3.0;
 
 constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
@@ -219,31 +223,25 @@ double HierarchyFit::log_predictive(std::span<const std::size_t> learners, doubl
 // The sums start again from zero when they have fallen below it, so that a drift that begins late is
 // noticed as soon as any.
 void HierarchyFit::choose_half_life(const HierarchyPrior& prior, ThreadPool& threads) {
+  const std::vector<std::size_t> learners = compared_learners();
+  if (learners.empty() || options_.rewards < kFewestToCompare) {
+    return;
+  }
   HalfLife& chosen = *half_life_;
-  if (const std::vector<std::size_t> learners = compared_learners();
-      !learners.empty() && options_.rewards >= (getenv("KN") ? atof(getenv("KN")) : kFewestToCompare)) {
-    const double present = log_predictive(learners, 1.0, prior, threads);
-    const auto add = [&](double& sum, double weight) {
-      sum = std::max(0.0, sum + log_predictive(learners, weight, prior, threads) - present);
-    };
-    add(chosen.for_shorter, 0.5);
-    if (chosen.rewards > 0.0) {
-      add(chosen.for_longer, 2.0);
-    }
-    static const double kT = getenv("KT") ? atof(getenv("KT")) : 6.0;
-    static const double kL = getenv("KL") ? atof(getenv("KL")) : 3.0;
-    static const double kF = getenv("KF") ? atof(getenv("KF")) : 1.0;
-    static const double kJ = getenv("KJ") ? atof(getenv("KJ")) : 1.0;
-    if (getenv("DBG"))
-      fprintf(stderr, "t=%.0f h=%.0f users %zu shorter %.2f longer %.2f\n", options_.rewards,
-              chosen.rewards, learners.size(), chosen.for_shorter, chosen.for_longer);
-    if (chosen.for_shorter > kT) {
-      fading_ += kJ;
-      chosen = {.rewards = std::max(kShortest, chosen.rewards > 0.0 ? 0.5 * chosen.rewards
-                                                                    : kF * options_.rewards)};
-    } else if (chosen.for_longer > kL) {
-      chosen = {.rewards = chosen.rewards < options_.rewards ? 2.0 * chosen.rewards : 0.0};
-    }
+  const double present = log_predictive(learners, 1.0, prior, threads);
+  const auto add = [&](double& sum, double weight) {
+    sum = std::max(0.0, sum + log_predictive(learners, weight, prior, threads) - present);
+  };
+  add(chosen.for_shorter, 0.5);
+  if (chosen.rewards > 0.0) {
+    add(chosen.for_longer, 2.0);
+  }
+  if (chosen.for_shorter > kEnoughForShorter) {
+    const double next = chosen.rewards > 0.0 ? 0.5 * chosen.rewards : options_.rewards;
+    chosen = {.rewards = std::max(kShortestHalfLife, next)};
+    fading_ += 1.0;  // at once, by what has proved better
+  } else if (chosen.for_longer > kEnoughForLonger) {
+    chosen = {.rewards = chosen.rewards < options_.rewards ? 2.0 * chosen.rewards : 0.0};
   }
 }
 

@@ -28,8 +28,8 @@ constexpr std::size_t kComparedArms = 4096;
 constexpr double kFewestToCompare = 1000.0;
 constexpr double kShortestHalfLife = 500.0;
 // Logarithms of likelihood ratios. To fade where nothing drifts costs more than to fade late.
-constexpr double kEnoughForShorter = 10.0;
-constexpr double kEnoughForLonger = 3.0;
+constexpr double kEnoughToFade = 10.0;
+constexpr double kEnoughToChange = 3.0;
 
 constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
@@ -176,8 +176,7 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
   return train_body(map_, samples, std::move(heads), training_, options_.number, cancelled_);
 }
 
-// Learners with rewards of the ended period, in a random order that does not change from fit to
-// fit, until they have many arms together.
+// Learners with rewards of the ended period, in a random order, until they have many arms together.
 std::vector<std::size_t> HierarchyFit::compared_learners() const {
   Rng rng(learners_, Stream::kFitUsers, options_.number);
   std::vector<std::size_t> chosen;
@@ -236,11 +235,11 @@ void HierarchyFit::choose_half_life(const HierarchyPrior& prior, ThreadPool& thr
   if (chosen.rewards > 0.0) {
     add(chosen.for_longer, 2.0);
   }
-  if (chosen.for_shorter > kEnoughForShorter) {
+  if (chosen.for_shorter > (chosen.rewards > 0.0 ? kEnoughToChange : kEnoughToFade)) {
     const double next = chosen.rewards > 0.0 ? 0.5 * chosen.rewards : options_.rewards;
     chosen = {.rewards = std::max(kShortestHalfLife, next)};
     fading_ += 1.0;  // at once, by what has proved better
-  } else if (chosen.for_longer > kEnoughForLonger) {
+  } else if (chosen.for_longer > kEnoughToChange) {
     chosen = {.rewards = chosen.rewards < options_.rewards ? 2.0 * chosen.rewards : 0.0};
   }
 }

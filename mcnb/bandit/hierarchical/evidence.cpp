@@ -101,9 +101,7 @@ SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior&
   return posterior;
 }
 
-double Misfit::noise() const {
-  return (squares + kNoisePriorSum) / (rewards + kNoisePriorCount);
-}
+double Misfit::noise() const { return (squares + kNoisePriorSum) / (rewards + kNoisePriorCount); }
 
 double Misfit::log_evidence() const {
   return -0.5 * (rewards + kNoisePriorCount) * std::log(noise()) - 0.5 * log_determinant;

@@ -172,12 +172,13 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
       shape_{.inputs = setup.inputs},
       block_length_(setup.block_length),
       no_user_features_(user_features_of(options, setup)),
-      hierarchy_(make_map(options, setup), *setup.threads, options.history_limit,
-                 {.seed = setup.seed,
-                  .steps = options.body_steps,
-                  .passes = options.body_passes,
-                  .pull = options.pull},
-                 options.half_life || trained_ ? std::nullopt : std::optional<HalfLife>(HalfLife{})),
+      hierarchy_(
+          make_map(options, setup), *setup.threads, options.history_limit,
+          {.seed = setup.seed,
+           .steps = options.body_steps,
+           .passes = options.body_passes,
+           .pull = options.pull},
+          options.half_life || trained_ ? std::nullopt : std::optional<HalfLife>(HalfLife{})),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
   if (!no_user_features_.empty()) {
@@ -339,8 +340,7 @@ FitOptions Hierarchical::next_fit_options() const {
           .users = options_.fit_users,
           .fading = half_life() > 0.0 ? age / half_life() : 0.0,
           .number = fits_,
-          .rewards = static_cast<double>(rewards_),
-          .age = age};
+          .rewards = static_cast<double>(rewards_)};
 }
 
 double Hierarchical::half_life() const {

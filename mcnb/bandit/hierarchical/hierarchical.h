@@ -39,12 +39,11 @@ struct HierarchicalOptions {
 // steps. An arm is scored by its expected reward and `alpha` standard deviations of it.
 //
 // Now and then, each time the number of rewards has grown by `fit_growth`, empirical Bayes fits the
-// scales of the prior to all rewards so far. With a `half_life`, which fits choose unless it is given
-// (half_life.h), that is also when older rewards fade: rank-one updates cannot fade rewards without
-// fading the prior. Features may come from a
-// hidden layer (feature_body.h), which is then trained in the same fits. The deviations are also
-// multiplied by a calibration: where recent errors were larger than predicted, the policy explores
-// more.
+// scales of the prior to all rewards so far. With a `half_life`, which fits choose unless it is
+// given (half_life.h), that is also when older rewards fade: rank-one updates cannot fade rewards
+// without fading the prior. Features may come from a hidden layer (feature_body.h), which is then
+// trained in the same fits. The deviations are also multiplied by a calibration: where recent
+// errors were larger than predicted, the policy explores more.
 class Hierarchical final : public BasicPolicy {
  public:
   // Throws Error (kUsage) if the arms have more numbers than the model can take.

@@ -24,7 +24,7 @@ constexpr std::size_t kEntriesAtOnce = 256;    // whose histories are copied tog
 
 // The choice of a half-life. Arms of the learners whose rewards are compared, together:
 constexpr std::size_t kComparedArms = 4096;
-// Before so many rewards, what the policy learns about the scales looks like drift.
+// Before so many rewards, scales that are still being learned look like drift.
 constexpr double kFewestToCompare = 1000.0;
 constexpr double kShortestHalfLife = 500.0;
 // Logarithms of likelihood ratios. To fade where nothing drifts costs more than to fade late.
@@ -219,8 +219,8 @@ double HierarchyFit::log_predictive(std::span<const std::size_t> learners, doubl
   return since.log_evidence();
 }
 
-// The sums start again from zero when they have fallen below it, so that a drift that begins late is
-// noticed as soon as any.
+// The sums start again from zero when they have fallen below it, so that a late drift is
+// noticed as soon as an early one.
 void HierarchyFit::choose_half_life(const HierarchyPrior& prior, ThreadPool& threads) {
   const std::vector<std::size_t> learners = compared_learners();
   if (learners.empty() || options_.rewards < kFewestToCompare) {
@@ -280,7 +280,8 @@ void HierarchyFit::run(ThreadPool& threads) {
     choose_half_life(prior_of(map, scales, noise_), threads);
   }
   // The evidence of one batch of all learners is what posterior_under would add up again.
-  const bool is_all = fading_ == fading && sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
+  const bool is_all =
+      fading_ == fading && sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
   SharedPosterior shared = is_all ? shared_posterior(evidence, prior_of(map, scales, noise_))
                                   : posterior_of(map, scales, threads);
   // Without a finite result the present scales stay.

@@ -21,10 +21,9 @@ struct FitOptions {
   std::size_t users = 2000;  // learners that the scales are fitted to; a random sample of more
   double fading = 0.0;       // all rewards are weighed by 2^-fading from now on
   std::uint64_t number = 0;  // of the fit; addresses its sample of learners, and its training
-  // Where set, the fit chooses the next half-life, and `fading` follows from it.
+  // Where set, the fit chooses the next half-life. It adds to `fading` if that is a shorter one.
   std::optional<HalfLife> half_life;
-  double rewards = 0.0;  // so far
-  double age = 0.0;      // rewards since rewards faded last
+  double rewards = 0.0;  // so far, of all users
 };
 
 // The posterior of the shared coefficients under scales, from all rewards when a fit began.

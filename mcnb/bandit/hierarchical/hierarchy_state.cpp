@@ -97,7 +97,6 @@ void Hierarchy::save_fit(StateWriter& writer) const {
     writer.write(options.number);
     if (half_life_) {
       writer.write(options.rewards);
-      writer.write(options.age);
     }
     return;
   }
@@ -137,7 +136,6 @@ void Hierarchy::load_fit(StateReader& reader) {
     if (half_life_) {
       options.half_life = half_life_;
       options.rewards = reader.read<double>();
-      options.age = reader.read<double>();
     }
     fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, options,
                                           training_);

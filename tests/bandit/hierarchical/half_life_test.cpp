@@ -125,7 +125,7 @@ double play(double angle, ThreadPool& threads) {
                           std::sin(turned) * static_cast<double>(arm[1]) + 0.3 * rng.normal();
     hierarchy.learn(0, arm, static_cast<float>(reward));
     if (i % 200 == 0) {
-      hierarchy.fit({.rewards = static_cast<double>(i), .age = 200.0});
+      hierarchy.fit({.rewards = static_cast<double>(i)});
       largest = std::max(largest, hierarchy.half_life()->rewards);
     }
   }
@@ -176,7 +176,7 @@ std::string play_fit(const World& world, std::size_t reload_at, bool run_again,
     }
     learn_all(*hierarchy, rewards, i, i + 1);
     if (i == half) {
-      const FitOptions options{.fading = 0.1, .rewards = kManyRewards, .age = 400.0};
+      const FitOptions options{.fading = 0.1, .rewards = kManyRewards};
       hierarchy->begin_fit(options)->run(threads);
       result = hierarchy->fit_in_progress()->result();
     } else if (i == half + 5) {

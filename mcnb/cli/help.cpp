@@ -81,8 +81,8 @@ TextTable which_policy() {
   table.add_row({"a user meets the same arm again and again",
                  "`hierarchical`; its `memory` is made for this"});
   table.add_row({"tastes drift",
-                 "`hierarchical:half_life=8000`, about the rewards of all users in which tastes "
-                 "change by half"});
+                 "`hierarchical`, which notices; if you know in how many rewards of all users "
+                 "tastes change by half, `hierarchical:half_life=8000` for 8,000"});
   table.add_row({"arms of more than 64 numbers, or a class per arm (pictures, sensors)",
                  "`hierarchical`, which trains a hidden layer; `neural-linear` comes close in a "
                  "fraction of the time"});

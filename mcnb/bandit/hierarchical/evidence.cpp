@@ -46,8 +46,7 @@ constexpr double kNoisePriorCount = 2.0;
 constexpr double kNoisePriorSum = 0.2;
 
 // [D A D + I | D b], factored, D the prior deviations.
-RowMatrix solve_shared(const Evidence& evidence, const VectorXd& deviations,
-                       SharedPosterior& posterior) {
+RowMatrix solve_shared(const Evidence& evidence, const VectorXd& deviations, Misfit& misfit) {
   const Index size = deviations.size();
   RowMatrix system(size, size + 1);
   system.leftCols(size) = deviations.asDiagonal() * evidence.information * deviations.asDiagonal();
@@ -56,10 +55,9 @@ RowMatrix solve_shared(const Evidence& evidence, const VectorXd& deviations,
   const double log_determinant = factor_system(system);
   // Never negative but for rounding.
   const double rest = evidence.quadratic - system.col(size).squaredNorm();
-  const double count = evidence.rewards + kNoisePriorCount;
-  posterior.noise = ((rest < 0.0 ? 0.0 : rest) + kNoisePriorSum) / count;
-  posterior.log_evidence =
-      -0.5 * count * std::log(posterior.noise) - 0.5 * (evidence.log_determinant + log_determinant);
+  misfit = {.squares = rest < 0.0 ? 0.0 : rest,
+            .log_determinant = evidence.log_determinant + log_determinant,
+            .rewards = evidence.rewards};
   return system;
 }
 
@@ -85,7 +83,10 @@ SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior&
   const Index size = deviations.size();
   const auto unsigned_size = static_cast<std::size_t>(size);
   SharedPosterior posterior;
-  RowMatrix system = solve_shared(evidence, deviations, posterior);
+  Misfit misfit;
+  RowMatrix system = solve_shared(evidence, deviations, misfit);
+  posterior.noise = misfit.noise();
+  posterior.log_evidence = misfit.log_evidence();
   RowMatrix half(size, size);
   kernels::invert_factor(unsigned_size, system.data(), unsigned_size + 1, half.data(),
                          unsigned_size);
@@ -100,10 +101,16 @@ SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior&
   return posterior;
 }
 
-double log_evidence(const Evidence& evidence, const HierarchyPrior& prior) {
-  SharedPosterior posterior;
-  solve_shared(evidence, prior.shared.cwiseSqrt(), posterior);
-  return posterior.log_evidence;
+double Misfit::noise() const { return (squares + kNoisePriorSum) / (rewards + kNoisePriorCount); }
+
+double Misfit::log_evidence() const {
+  return -0.5 * (rewards + kNoisePriorCount) * std::log(noise()) - 0.5 * log_determinant;
+}
+
+Misfit misfit(const Evidence& evidence, const HierarchyPrior& prior) {
+  Misfit misfit;
+  solve_shared(evidence, prior.shared.cwiseSqrt(), misfit);
+  return misfit;
 }
 
 void RewardSums::add(std::span<const HistoryBook::Entry> learners, ThreadPool& threads) {

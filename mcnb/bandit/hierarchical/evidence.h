@@ -34,8 +34,19 @@ struct SharedPosterior {
   double log_evidence = 0.0;  // of the rewards, up to a constant
 };
 SharedPosterior shared_posterior(const Evidence& evidence, const HierarchyPrior& prior);
-// SharedPosterior::log_evidence alone.
-double log_evidence(const Evidence& evidence, const HierarchyPrior& prior);
+
+// How far rewards lie from what a prior expects: up to a constant, the logarithm of their density
+// is -(squares / noise + rewards ln noise + log_determinant) / 2.
+struct Misfit {
+  double squares = 0.0;  // r^T V^-1 r, V the rewards' covariance in units of the noise's variance
+  double log_determinant = 0.0;  // of V
+  double rewards = 0.0;
+
+  // The most likely variance of the noise, and the logarithm of the density with it.
+  double noise() const;
+  double log_evidence() const;
+};
+Misfit misfit(const Evidence& evidence, const HierarchyPrior& prior);
 
 // The posterior second moments of the own coefficients, summed over learners, in units of the
 // noise's variance: of their means (delta delta^T / sigma^2), and their covariances. The

@@ -28,6 +28,7 @@ constexpr double kCalibrationPrior = 10.0;    // rewards' worth of trust in the 
 constexpr double kLargestError = 1e4;
 constexpr std::uint64_t kFewestBetweenFits = 10;
 constexpr double kFitsPerHalfLife = 8.0;
+constexpr double kSuspicion = 3.0;  // of drift, as HalfLife::for_shorter measures it
 
 constexpr double kAlpha = 0.3;
 constexpr double kTrainedAlpha = 0.5;
@@ -66,8 +67,10 @@ OptionTable<HierarchicalOptions> option_table() {
               "growth of the number of rewards from one empirical Bayes to the next")
       .count("fit_users", &O::fit_users, {10, 1e9},
              "users that empirical Bayes looks at; of more it takes a random sample")
-      .number("half_life", &O::half_life, {0.0, 1e12},
-              "rewards after which an older reward counts half, for tastes that drift; 0: never")
+      .number_or_auto("half_life", &O::half_life, {0.0, 1e12},
+                      "rewards of all users after which an older reward counts half, for tastes "
+                      "that drift; 0: never; auto: chosen by empirical Bayes, but never with "
+                      "trained features")
       .count("history_limit", &O::history_limit, {0, 1e9},
              "arms of a user that are remembered one by one; of older ones only sums are kept; 0: "
              "no limit, as always with trained features")
@@ -169,11 +172,13 @@ Hierarchical::Hierarchical(const HierarchicalOptions& options, const PolicySetup
       shape_{.inputs = setup.inputs},
       block_length_(setup.block_length),
       no_user_features_(user_features_of(options, setup)),
-      hierarchy_(make_map(options, setup), *setup.threads, options.history_limit,
-                 {.seed = setup.seed,
-                  .steps = options.body_steps,
-                  .passes = options.body_passes,
-                  .pull = options.pull}),
+      hierarchy_(
+          make_map(options, setup), *setup.threads, options.history_limit,
+          {.seed = setup.seed,
+           .steps = options.body_steps,
+           .passes = options.body_passes,
+           .pull = options.pull},
+          options.half_life || trained_ ? std::nullopt : std::optional<HalfLife>(HalfLife{})),
       fits_beside_(setup.fits_beside),
       next_fit_(options.first_fit) {
   if (!no_user_features_.empty()) {
@@ -333,20 +338,37 @@ FitOptions Hierarchical::next_fit_options() const {
   const double age = static_cast<double>(rewards_ - faded_until_);
   return {.correlations = options_.correlations,
           .users = options_.fit_users,
-          .fading = options_.half_life > 0.0 ? age / options_.half_life : 0.0,
-          .number = fits_};
+          .fading = half_life() > 0.0 ? age / half_life() : 0.0,
+          .number = fits_,
+          .rewards = static_cast<double>(rewards_)};
+}
+
+double Hierarchical::half_life() const {
+  return hierarchy_.half_life() ? hierarchy_.half_life()->rewards
+                                : options_.half_life.value_or(0.0);
 }
 
 // Called when a fit of the present rewards has begun.
 void Hierarchical::schedule_fit() {
   ++fits_;
   fit_began_ = rewards_;
-  double next = std::ceil(static_cast<double>(rewards_) *
+  next_fit_ = next_after(rewards_);
+}
+
+// The number of rewards at which a fit is due after one that began at `rewards`.
+std::uint64_t Hierarchical::next_after(std::uint64_t rewards) const {
+  double next = std::ceil(static_cast<double>(rewards) *
                           (trained_ ? options_.body_growth : options_.fit_growth));
-  if (options_.half_life > 0.0) {
-    next = std::min(next, static_cast<double>(rewards_) + options_.half_life / kFitsPerHalfLife);
+  double fading_over = half_life();
+  if (hierarchy_.half_life() && hierarchy_.half_life()->for_shorter > kSuspicion) {
+    // Look again soon. An earlier half-life may be the shorter one.
+    fading_over = fading_over > 0.0 ? std::min(fading_over, static_cast<double>(rewards))
+                                    : static_cast<double>(rewards);
   }
-  next_fit_ = std::max(rewards_ + kFewestBetweenFits, static_cast<std::uint64_t>(next));
+  if (fading_over > 0.0) {
+    next = std::min(next, static_cast<double>(rewards) + fading_over / kFitsPerHalfLife);
+  }
+  return std::max(rewards + kFewestBetweenFits, static_cast<std::uint64_t>(next));
 }
 
 bool Hierarchical::fit_is_due() const {
@@ -367,6 +389,9 @@ void Hierarchical::finish_fit(std::string_view result) {
     throw Error(ErrorKind::kCorrupt, "the result of a fit that was not begun");
   }
   hierarchy_.finish_fit(result);
+  if (hierarchy_.half_life()) {
+    next_fit_ = next_after(fit_began_);  // the fit has chosen a half-life
+  }
   if (!result.empty() && !hierarchy_.is_catching_up()) {
     faded_until_ = fit_began_;
   }
@@ -446,7 +471,8 @@ PolicyKind hierarchical_policy() {
        .help = "what users share and how each of them differs, by exact Bayesian inference",
        .paper =
            "the idea of Ban, Qi, Wei, Liu, He: Meta Clustering of Neural Bandits, KDD 2024, as "
-           "a hierarchical linear Gaussian model with empirical Bayes"},
+           "a hierarchical linear Gaussian model with empirical Bayes",
+       .values_before = {{"half_life", "0"}}},
       option_table(), hierarchical_size);
 }
 

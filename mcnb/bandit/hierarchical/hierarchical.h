@@ -30,7 +30,7 @@ struct HierarchicalOptions {
   std::uint64_t body_passes = 4;
   double pull = 0.05;
   std::uint64_t fit_users = 2000;
-  double half_life = 0.0;
+  std::optional<double> half_life;
   std::uint64_t history_limit = 2000;
 };
 
@@ -39,11 +39,11 @@ struct HierarchicalOptions {
 // steps. An arm is scored by its expected reward and `alpha` standard deviations of it.
 //
 // Now and then, each time the number of rewards has grown by `fit_growth`, empirical Bayes fits the
-// scales of the prior to all rewards so far. With a `half_life`, that is also when older rewards
-// fade: rank-one updates cannot fade rewards without fading the prior. Features may come from a
-// hidden layer (feature_body.h), which is then trained in the same fits. The deviations are also
-// multiplied by a calibration: where recent errors were larger than predicted, the policy explores
-// more.
+// scales of the prior to all rewards so far. With a `half_life`, which fits choose unless it is
+// given (half_life.h), that is also when older rewards fade: rank-one updates cannot fade rewards
+// without fading the prior. Features may come from a hidden layer (feature_body.h), which is then
+// trained in the same fits. The deviations are also multiplied by a calibration: where recent
+// errors were larger than predicted, the policy explores more.
 class Hierarchical final : public BasicPolicy {
  public:
   // Throws Error (kUsage) if the arms have more numbers than the model can take.
@@ -83,7 +83,9 @@ class Hierarchical final : public BasicPolicy {
   double add(UserId user, const Features& features, float reward);
   void check_block(const Features& features, const std::string& what) const;
   FitOptions next_fit_options() const;
+  double half_life() const;  // 0: rewards do not fade
   void schedule_fit();
+  std::uint64_t next_after(std::uint64_t rewards) const;
 
   HierarchicalOptions options_;
   bool trained_;  // whether features have a body

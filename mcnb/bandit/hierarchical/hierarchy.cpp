@@ -29,11 +29,12 @@ constexpr double kOwnConstantBesideBody = 0.001;
 }  // namespace
 
 Hierarchy::Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit,
-                     const BodyTraining& training)
+                     const BodyTraining& training, std::optional<HalfLife> half_life)
     : threads_(threads),
       history_limit_(map.body() ? 0 : history_limit),
       training_(training),
-      book_(std::make_shared<HistoryBook>(map.user_features())),
+      half_life_(half_life),
+      book_(std::make_shared<HistoryBook>(map.user_features(), half_life.has_value())),
       now_{.map = map, .covariance = SymmetricMatrix(map.shared_size(), 0.0)} {
   const Index own = signed_size(map.own_size());
   now_.scales.correlation = MatrixXd::Identity(own, own);
@@ -282,7 +283,9 @@ void Hierarchy::fit(const FitOptions& options) {
 std::shared_ptr<HierarchyFit> Hierarchy::begin_fit(const FitOptions& options) {
   check(!fit_ && !next_, "one fit at a time");
   book_->begin_fit();
-  fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, options,
+  FitOptions complete = options;
+  complete.half_life = half_life_;
+  fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, complete,
                                         training_);
   return fit_;
 }
@@ -297,7 +300,8 @@ void Hierarchy::finish_fit(std::string_view result) {
   const HierarchyPrior prior = prior_of(found.map, found.scales, found.shared.noise);
   next_ = Next{{std::move(found.map), std::move(found.scales), prior, std::move(found.shared.mean),
                 now_.covariance},
-               fit_->options().fading};
+               found.fading};
+  half_life_ = found.half_life;
   next_->shared.covariance.assign(found.shared.covariance);
   fit_.reset();
   catch_up(0);
@@ -339,6 +343,9 @@ void Hierarchy::learn_again(const RecentReward& recent) {
   }
   const Inference inference =
       infer(next_->shared, learner.own, history, user, recent.arm, recent.reward);
+  if (half_life_) {
+    history.begin_period(book_->period());
+  }
   history.add(inference.known, recent.arm, recent.reward);
   if (inference.rebuild) {
     learner.own.rebuild(map, prior, history, user, scratch_);

@@ -41,8 +41,9 @@ class Hierarchy {
   // (RewardHistory::fold); 0 keeps all.
   // Features with a body are trained, as `training` says, by every fit; nothing is folded then,
   // since folded arms could not follow a new body.
+  // `half_life`: where set, fits choose how rewards fade, and begin with this.
   Hierarchy(FeatureMap map, ThreadPool& threads, std::size_t history_limit = 0,
-            const BodyTraining& training = {});
+            const BodyTraining& training = {}, std::optional<HalfLife> half_life = std::nullopt);
 
   const FeatureMap& map() const { return now_.map; }
   const HierarchyScales& scales() const { return now_.scales; }
@@ -93,6 +94,8 @@ class Hierarchy {
   // The fit that `begin_fit` returned, until it is finished or ended.
   const std::shared_ptr<HierarchyFit>& fit_in_progress() const { return fit_; }
   void finish_fit(std::string_view result);  // an empty one ends the fit
+  // Unless it is fixed: as the last finished fit chose it.
+  const std::optional<HalfLife>& half_life() const { return half_life_; }
   // Whether rewards that came during the last fit are still being learned again.
   bool is_catching_up() const { return next_.has_value(); }
 
@@ -184,6 +187,7 @@ class Hierarchy {
   ThreadPool& threads_;
   std::size_t history_limit_;
   BodyTraining training_;
+  std::optional<HalfLife> half_life_;
   std::shared_ptr<HistoryBook> book_;  // shared with a fit on another thread
   std::vector<Learner> learners_;
   Shared now_;

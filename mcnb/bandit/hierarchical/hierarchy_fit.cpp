@@ -22,6 +22,15 @@ const StateHeader kFitResult{.kind = "hierarchy-fit", .version = 2};
 constexpr std::size_t kLearnersAtOnce = 1024;  // whose sums are in memory together
 constexpr std::size_t kEntriesAtOnce = 256;    // whose histories are copied together
 
+// The choice of a half-life. Arms of the learners whose rewards are compared, together:
+constexpr std::size_t kComparedArms = 4096;
+// Before so many rewards, scales that are still being learned look like drift.
+constexpr double kFewestToCompare = 1000.0;
+constexpr double kShortestHalfLife = 500.0;
+// Logarithms of likelihood ratios. To fade where nothing drifts costs more than to fade late.
+constexpr double kEnoughToFade = 10.0;
+constexpr double kEnoughToChange = 3.0;
+
 constexpr int kFitSteps = 2;  // each moves the scales and the correlation
 constexpr double kMemoryFactor = 3.0;
 constexpr int kMemorySteps = 2;  // in one fit
@@ -62,7 +71,10 @@ HierarchyFit::HierarchyFit(std::shared_ptr<const HistoryBook> book, FeatureMap m
       noise_(noise),
       options_(options),
       training_(training),
-      learners_(book_->size_at_fit()) {
+      learners_(book_->size_at_fit()),
+      period_(book_->ended_period()),
+      fading_(options.fading),
+      half_life_(options.half_life) {
   choose_sample();
 }
 
@@ -82,8 +94,8 @@ void HierarchyFit::choose_sample() {
 
 HistoryBook::Entry HierarchyFit::entry(std::size_t learner) const {
   HistoryBook::Entry entry = book_->at_fit(learner);
-  if (options_.fading > 0.0) {
-    entry.history.fade(std::exp2(-options_.fading));
+  if (fading_ > 0.0) {
+    entry.history.fade(std::exp2(-fading_));
   }
   return entry;
 }
@@ -164,7 +176,77 @@ std::shared_ptr<const FeatureBody> HierarchyFit::train(ThreadPool& threads) cons
   return train_body(map_, samples, std::move(heads), training_, options_.number, cancelled_);
 }
 
+// Learners with rewards of the ended period, in a random order, until they have many arms together.
+std::vector<std::size_t> HierarchyFit::compared_learners() const {
+  Rng rng(learners_, Stream::kFitUsers, options_.number);
+  std::vector<std::size_t> chosen;
+  std::size_t arms = 0;
+  for (const std::uint64_t i : rng.sample_without_replacement(sample_.size(), sample_.size())) {
+    const std::size_t learner = sample_[static_cast<std::size_t>(i)];
+    const RewardHistory history = book_->at_fit(learner).history;
+    if (!history.has_rewards_of(period_)) {
+      continue;
+    }
+    chosen.push_back(learner);
+    arms += history.arm_count();
+    if (arms >= kComparedArms) {
+      break;
+    }
+  }
+  return chosen;
+}
+
+// The logarithm of how likely the rewards of the ended period are, given the rewards before it with
+// other weights. They have a noise of their own: that rewards of 0 or 1 become noisier while the
+// policy learns to find ones is no drift.
+double HierarchyFit::log_predictive(std::span<const std::size_t> learners, double weight,
+                                    const HierarchyPrior& prior, ThreadPool& threads) const {
+  const auto misfit_with = [&](double since) {
+    std::vector<HistoryBook::Entry> entries;
+    for (const std::size_t learner : learners) {
+      entries.push_back(book_->at_fit(learner));
+      entries.back().history = entries.back().history.weighed(period_, weight, since);
+    }
+    RewardSums sums(map_);
+    sums.add(entries, threads);
+    return misfit(sums.evidence(prior, threads), prior);
+  };
+  const Misfit all = misfit_with(1.0);
+  const Misfit before = misfit_with(0.0);
+  const Misfit since{.squares = std::max(0.0, all.squares - before.squares),
+                     .log_determinant = all.log_determinant - before.log_determinant,
+                     .rewards = all.rewards - before.rewards};
+  return since.log_evidence();
+}
+
+// The sums start again from zero when they have fallen below it, so that a late drift is
+// noticed as soon as an early one.
+void HierarchyFit::choose_half_life(const HierarchyPrior& prior, ThreadPool& threads) {
+  const std::vector<std::size_t> learners = compared_learners();
+  if (learners.empty() || options_.rewards < kFewestToCompare) {
+    return;
+  }
+  HalfLife& chosen = *half_life_;
+  const double present = log_predictive(learners, 1.0, prior, threads);
+  const auto add = [&](double& sum, double weight) {
+    sum = std::max(0.0, sum + log_predictive(learners, weight, prior, threads) - present);
+  };
+  add(chosen.for_shorter, 0.5);
+  if (chosen.rewards > 0.0) {
+    add(chosen.for_longer, 2.0);
+  }
+  if (chosen.for_shorter > (chosen.rewards > 0.0 ? kEnoughToChange : kEnoughToFade)) {
+    const double next = chosen.rewards > 0.0 ? 0.5 * chosen.rewards : options_.rewards;
+    chosen = {.rewards = std::max(kShortestHalfLife, next)};
+    fading_ += 1.0;  // at once, by what has proved better
+  } else if (chosen.for_longer > kEnoughToChange) {
+    chosen = {.rewards = chosen.rewards < options_.rewards ? 2.0 * chosen.rewards : 0.0};
+  }
+}
+
 void HierarchyFit::run(ThreadPool& threads) {
+  fading_ = options_.fading;
+  half_life_ = options_.half_life;
   HierarchyScales scales = start_;
   const FeatureMap map = map_.body() ? map_.with_body(train(threads)) : map_;
   RewardSums sums(map);
@@ -193,15 +275,20 @@ void HierarchyFit::run(ThreadPool& threads) {
   if (scales.memory > 0.0 && !cancelled_) {
     improve_memory(map, sums, scales, evidence, threads);
   }
+  const double fading = fading_;
+  if (half_life_ && !cancelled_) {
+    choose_half_life(prior_of(map, scales, noise_), threads);
+  }
   // The evidence of one batch of all learners is what posterior_under would add up again.
-  const bool is_all = sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
+  const bool is_all =
+      fading_ == fading && sample_.size() == learners_ && learners_ <= kLearnersAtOnce;
   SharedPosterior shared = is_all ? shared_posterior(evidence, prior_of(map, scales, noise_))
                                   : posterior_of(map, scales, threads);
   // Without a finite result the present scales stay.
   const bool is_finite = std::isfinite(shared.noise) && shared.noise > 0.0 &&
                          shared.mean.allFinite() && scales.correlation.allFinite();
   if (!cancelled_ && is_finite) {
-    found_ = FittedPosterior{map, std::move(scales), std::move(shared)};
+    found_ = FittedPosterior{map, std::move(scales), std::move(shared), fading_, half_life_};
   }
 }
 
@@ -211,13 +298,13 @@ void HierarchyFit::improve_memory(const FeatureMap& map, const RewardSums& sums,
                                   HierarchyScales& scales, Evidence& evidence,
                                   ThreadPool& threads) const {
   HierarchyPrior prior = prior_of(map, scales, noise_);
-  double best = log_evidence(evidence, prior) + log_prior(scales.memory);
+  double best = misfit(evidence, prior).log_evidence() + log_prior(scales.memory);
   for (const double factor : {kMemoryFactor, 1.0 / kMemoryFactor}) {
     bool moved = false;
     for (int step = 0; step < kMemorySteps && !cancelled_; ++step) {
       prior.memory = clamp_scale(scales.memory * factor);
       Evidence next = sums.evidence(prior, threads);
-      const double now = log_evidence(next, prior) + log_prior(prior.memory);
+      const double now = misfit(next, prior).log_evidence() + log_prior(prior.memory);
       if (!(now > best)) {
         break;
       }
@@ -242,6 +329,10 @@ std::string HierarchyFit::result() const {
   if (map_.body()) {
     found_->map.body()->save(writer);
   }
+  if (found_->half_life) {
+    writer.write(found_->fading);
+    writer.write(*found_->half_life);
+  }
   writer.finish();
   return std::move(out).str();
 }
@@ -255,15 +346,22 @@ FittedPosterior HierarchyFit::posterior(std::string_view result, ThreadPool& thr
   if (map.body()) {
     map = map.with_body(std::make_shared<const FeatureBody>(map.body()->load(reader)));
   }
+  if (half_life_) {
+    fading_ = reader.read<double>();
+    half_life_ = reader.read<HalfLife>();
+    if (!(fading_ >= 0.0 && fading_ < 1e6) || !half_life_->is_sound()) {
+      reader.fail("the half-life of rewards is not a number of rewards");
+    }
+  }
   reader.finish();
   const auto same_body = [&] { return !map.body() || *map.body() == *found_->map.body(); };
-  if (found_ && found_->scales == scales && same_body()) {
+  if (found_ && found_->scales == scales && found_->fading == fading_ && same_body()) {
     FittedPosterior found = std::move(*found_);
     found_.reset();
     return found;
   }
   SharedPosterior shared = posterior_of(map, scales, threads);
-  return {std::move(map), std::move(scales), std::move(shared)};
+  return {std::move(map), std::move(scales), std::move(shared), fading_, half_life_};
 }
 
 }  // namespace mcnb

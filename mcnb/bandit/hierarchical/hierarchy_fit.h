@@ -10,6 +10,7 @@
 
 #include "mcnb/bandit/hierarchical/body_training.h"
 #include "mcnb/bandit/hierarchical/evidence.h"
+#include "mcnb/bandit/hierarchical/half_life.h"
 #include "mcnb/bandit/hierarchical/history_book.h"
 #include "mcnb/bandit/policy.h"
 
@@ -20,6 +21,9 @@ struct FitOptions {
   std::size_t users = 2000;  // learners that the scales are fitted to; a random sample of more
   double fading = 0.0;       // all rewards are weighed by 2^-fading from now on
   std::uint64_t number = 0;  // of the fit; addresses its sample of learners, and its training
+  // Where set, the fit chooses the next half-life. It adds to `fading` if that is a shorter one.
+  std::optional<HalfLife> half_life;
+  double rewards = 0.0;  // so far, of all users
 };
 
 // The posterior of the shared coefficients under scales, from all rewards when a fit began.
@@ -27,6 +31,8 @@ struct FittedPosterior {
   FeatureMap map;  // with the new body, where there is one
   HierarchyScales scales;
   SharedPosterior shared;
+  double fading = 0.0;
+  std::optional<HalfLife> half_life;
 };
 
 // Empirical Bayes: finds the scales of the prior that make the rewards most likely, and the
@@ -67,6 +73,10 @@ class HierarchyFit final : public BackgroundFit {
                                ThreadPool& threads) const;
   std::shared_ptr<const FeatureBody> train(ThreadPool& threads) const;
   void choose_sample();
+  void choose_half_life(const HierarchyPrior& prior, ThreadPool& threads);
+  double log_predictive(std::span<const std::size_t> learners, double weight,
+                        const HierarchyPrior& prior, ThreadPool& threads) const;
+  std::vector<std::size_t> compared_learners() const;
   // Requires the evidence under `scales`, and leaves it.
   void improve_memory(const FeatureMap& map, const RewardSums& sums, HierarchyScales& scales,
                       Evidence& evidence, ThreadPool& threads) const;
@@ -78,6 +88,9 @@ class HierarchyFit final : public BackgroundFit {
   const FitOptions options_;
   const BodyTraining training_;
   const std::size_t learners_;
+  const std::uint64_t period_;
+  double fading_;
+  std::optional<HalfLife> half_life_;
   std::vector<std::size_t> sample_;  // learners, ascending
   std::optional<FittedPosterior> found_;
   std::atomic<bool> cancelled_ = false;

@@ -34,6 +34,9 @@ void Hierarchy::load_shared(StateReader& reader, Shared& shared) const {
 
 void Hierarchy::save(StateWriter& writer) const {
   save_shared(writer, now_);
+  if (half_life_) {
+    writer.write(*half_life_);
+  }
   book_->save(writer);
   for (std::size_t i = 0; i < learners_.size(); ++i) {
     const Learner& learner = learners_[i];
@@ -54,7 +57,13 @@ void Hierarchy::load(StateReader& reader) {
   faded_.clear();
   bytes_ = {};
   load_shared(reader, now_);
-  book_ = std::make_shared<HistoryBook>(now_.map.user_features());
+  if (half_life_) {
+    half_life_ = reader.read<HalfLife>();
+    if (!half_life_->is_sound()) {
+      reader.fail("the half-life of rewards is not a number of rewards");
+    }
+  }
+  book_ = std::make_shared<HistoryBook>(now_.map.user_features(), half_life_.has_value());
   book_->load(reader, now_.map);
   epoch_ = 1;
   learners_.clear();
@@ -86,6 +95,9 @@ void Hierarchy::save_fit(StateWriter& writer) const {
     writer.write(static_cast<std::uint64_t>(options.users));
     writer.write(options.fading);
     writer.write(options.number);
+    if (half_life_) {
+      writer.write(options.rewards);
+    }
     return;
   }
   save_shared(writer, next_->shared);
@@ -121,6 +133,10 @@ void Hierarchy::load_fit(StateReader& reader) {
     options.users = reader.read<std::uint64_t>();
     options.fading = reader.read<double>();
     options.number = reader.read<std::uint64_t>();
+    if (half_life_) {
+      options.half_life = half_life_;
+      options.rewards = reader.read<double>();
+    }
     fit_ = std::make_shared<HierarchyFit>(book_, now_.map, now_.scales, now_.prior.noise, options,
                                           training_);
     return;

@@ -91,7 +91,12 @@ void HistoryBook::change(std::size_t learner, const Change& change) {
 void HistoryBook::add_reward(std::size_t learner, std::optional<std::size_t> known,
                              std::span<const float> arm, float reward) {
   const std::lock_guard lock(mutex_);
-  change(learner, [&](RewardHistory& history) { history.add(known, arm, reward); });
+  change(learner, [&](RewardHistory& history) {
+    if (has_periods_) {
+      history.begin_period(period_);
+    }
+    history.add(known, arm, reward);
+  });
 }
 
 void HistoryBook::fold(std::size_t learner, const FeatureMap& map, double memory) {
@@ -130,6 +135,7 @@ void HistoryBook::begin_fit() {
   const std::lock_guard lock(mutex_);
   fit_size_ = histories_.size();
   fit_exponent_ = exponent_;
+  ++period_;
   copies_.clear();
   copied_exponents_.clear();
   copied_bytes_ = 0;
@@ -171,6 +177,11 @@ HistoryBook::Entry HistoryBook::at_fit(std::size_t learner) const {
   return entry;
 }
 
+std::uint64_t HistoryBook::ended_period() const {
+  const std::lock_guard lock(mutex_);
+  return period_ - 1;
+}
+
 std::size_t HistoryBook::size_at_fit() const {
   const std::lock_guard lock(mutex_);
   return fit_size_.value_or(histories_.size());
@@ -180,6 +191,9 @@ void HistoryBook::save(StateWriter& writer) const {
   writer.write(static_cast<std::uint64_t>(histories_.size()));
   writer.write_all(users_);
   writer.write(exponent_);
+  if (has_periods_) {
+    writer.write(period_);
+  }
   for (std::size_t i = 0; i < histories_.size(); ++i) {
     writer.write(exponents_[i]);
     histories_[i]->save(writer);
@@ -212,6 +226,9 @@ void HistoryBook::load(StateReader& reader, const FeatureMap& map) {
     reader.fail("the users do not have the features of these learners");
   }
   exponent_ = read_exponent();
+  if (has_periods_) {
+    period_ = reader.read<std::uint64_t>();
+  }
   histories_.clear();
   exponents_.clear();
   history_bytes_ = 0;

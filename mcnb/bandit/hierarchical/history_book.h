@@ -22,8 +22,10 @@ namespace mcnb {
 // changed copy, so that the owner never waits for a reader.
 class HistoryBook {
  public:
-  // `user_features`: how many numbers each user has.
-  explicit HistoryBook(std::size_t user_features) : user_features_count_(user_features) {}
+  // `user_features`: how many numbers each user has. With periods, histories know which rewards
+  // have come since the last fit began (RewardHistory::begin_period).
+  explicit HistoryBook(std::size_t user_features, bool has_periods = false)
+      : user_features_count_(user_features), has_periods_(has_periods) {}
 
   // For the owner.
   std::size_t size() const { return histories_.size(); }
@@ -33,6 +35,11 @@ class HistoryBook {
   // Kept up to date: does not look at the learners. `count_memory_bytes` does.
   std::size_t memory_bytes() const;
   std::size_t count_memory_bytes() const;
+
+  bool has_periods() const { return has_periods_; }
+  std::uint64_t period() const { return period_; }
+  // The period that ended when the last fit began. For any thread.
+  std::uint64_t ended_period() const;
 
   // Returns the index of a new learner.
   std::size_t add_learner(std::span<const float> user);
@@ -81,6 +88,8 @@ class HistoryBook {
   std::size_t memory_bytes_with(std::size_t history_bytes, std::size_t copied_bytes) const;
 
   const std::size_t user_features_count_;
+  const bool has_periods_;
+  std::uint64_t period_ = 1;  // grows whenever a fit begins
   mutable std::mutex mutex_;  // for changes, and for readers other than the owner
   std::deque<std::shared_ptr<RewardHistory>> histories_;  // by learner
   std::deque<double> exponents_;  // by learner: the fading that its history has followed

@@ -27,6 +27,16 @@ void make_room(std::vector<T>& list, std::size_t count) {
   }
 }
 
+bool all_sound(std::span<const ArmRewards> rewards) {
+  return std::ranges::all_of(rewards, [](const ArmRewards& arm) {
+    return std::isfinite(arm.count) && arm.count > 0.0 && std::isfinite(arm.sum);
+  });
+}
+
+// Which parts a saved history has.
+constexpr std::uint8_t kHasFolded = 1;
+constexpr std::uint8_t kHasBefore = 2;
+
 }  // namespace
 
 RewardHistory::RewardHistory(const RewardHistory& other)
@@ -35,7 +45,8 @@ RewardHistory::RewardHistory(const RewardHistory& other)
       hashes_(other.hashes_),
       reward_count_(other.reward_count_),
       squared_rewards_(other.squared_rewards_),
-      folded_(other.folded_ ? std::make_unique<Folded>(*other.folded_) : nullptr) {}
+      folded_(other.folded_ ? std::make_unique<Folded>(*other.folded_) : nullptr),
+      before_(other.before_ ? std::make_unique<Before>(*other.before_) : nullptr) {}
 
 RewardHistory& RewardHistory::operator=(const RewardHistory& other) {
   return *this = RewardHistory(other);
@@ -70,7 +81,37 @@ void RewardHistory::add(std::optional<std::size_t> known, std::span<const float>
   squared_rewards_ += static_cast<double>(reward) * static_cast<double>(reward);
 }
 
+void RewardHistory::begin_period(std::uint64_t period) {
+  if (!has_rewards_of(period)) {
+    before_ = std::make_unique<Before>(Before{period, rewards_, reward_count_, squared_rewards_});
+  }
+}
+
+RewardHistory RewardHistory::weighed(std::uint64_t period, double before, double since) const {
+  const Before all{period, rewards_, reward_count_, squared_rewards_};
+  const Before& old = has_rewards_of(period) ? *before_ : all;
+  const auto weigh = [&](double then, double now) { return before * then + since * (now - then); };
+  RewardHistory result;
+  for (std::size_t j = 0; j < rewards_.size(); ++j) {
+    const ArmRewards then = j < old.rewards.size() ? old.rewards[j] : ArmRewards{};
+    const ArmRewards mine{weigh(then.count, rewards_[j].count), weigh(then.sum, rewards_[j].sum)};
+    if (mine.count >= kNegligible) {
+      result.rewards_.push_back(mine);
+      result.hashes_.push_back(hashes_[j]);
+      result.values_.insert(result.values_.end(), arm(j).begin(), arm(j).end());
+    }
+  }
+  result.reward_count_ = weigh(old.reward_count, reward_count_);
+  result.squared_rewards_ = std::max(0.0, weigh(old.squared_rewards, squared_rewards_));
+  if (folded_) {
+    result.folded_ = std::make_unique<Folded>(*folded_);
+    result.folded_->scale(before);
+  }
+  return result;
+}
+
 void RewardHistory::fade(double factor) {
+  before_.reset();
   const std::size_t length = inputs();
   std::size_t kept = 0;
   for (std::size_t j = 0; j < rewards_.size(); ++j) {
@@ -92,10 +133,7 @@ void RewardHistory::fade(double factor) {
   reward_count_ *= factor;
   squared_rewards_ = std::max(0.0, factor * squared_rewards_);
   if (folded_) {
-    folded_->information *= factor;
-    folded_->weighted *= factor;
-    folded_->quadratic *= factor;
-    folded_->log_determinant *= factor;
+    folded_->scale(factor);
   }
   if (rewards_.empty() && !folded_) {
     reward_count_ = 0.0;
@@ -103,7 +141,15 @@ void RewardHistory::fade(double factor) {
   }
 }
 
+void RewardHistory::Folded::scale(double factor) {
+  information *= factor;
+  weighted *= factor;
+  quadratic *= factor;
+  log_determinant *= factor;
+}
+
 void RewardHistory::fold(const FeatureMap& map, std::span<const float> user, double memory) {
+  before_.reset();
   const auto size = signed_size(map.shared_size());
   if (!folded_) {
     folded_ = std::make_unique<Folded>(
@@ -148,6 +194,9 @@ std::size_t RewardHistory::memory_bytes() const {
              sizeof(double) *
                  static_cast<std::size_t>(folded_->information.size() + folded_->weighted.size());
   }
+  if (before_) {
+    bytes += sizeof *before_ + before_->rewards.capacity() * sizeof(ArmRewards);
+  }
   return bytes;
 }
 
@@ -156,12 +205,18 @@ void RewardHistory::save(StateWriter& writer) const {
   writer.write_all(rewards_);
   writer.write(reward_count_);
   writer.write(squared_rewards_);
-  writer.write(static_cast<std::uint8_t>(folded_ != nullptr));
+  writer.write(static_cast<std::uint8_t>((folded_ ? kHasFolded : 0) | (before_ ? kHasBefore : 0)));
   if (folded_) {
     write_matrix(writer, folded_->information);
     write_matrix(writer, folded_->weighted);
     writer.write(folded_->quadratic);
     writer.write(folded_->log_determinant);
+  }
+  if (before_) {
+    writer.write(before_->period);
+    writer.write_all(before_->rewards);
+    writer.write(before_->reward_count);
+    writer.write(before_->squared_rewards);
   }
 }
 
@@ -173,10 +228,7 @@ void RewardHistory::load(StateReader& reader, const FeatureMap& map) {
   if (values_.size() != rewards_.size() * map.inputs()) {
     reader.fail("a learner's arms do not have the length of these features");
   }
-  const bool sound = std::ranges::all_of(rewards_, [](const ArmRewards& arm) {
-    return std::isfinite(arm.count) && arm.count > 0.0 && std::isfinite(arm.sum);
-  });
-  if (!sound || !all_finite(values_) || !std::isfinite(reward_count_) ||
+  if (!all_sound(rewards_) || !all_finite(values_) || !std::isfinite(reward_count_) ||
       !std::isfinite(squared_rewards_)) {
     reader.fail("a learner has a reward or an arm that is not finite");
   }
@@ -185,13 +237,26 @@ void RewardHistory::load(StateReader& reader, const FeatureMap& map) {
     hashes_.push_back(hash_of_arm(arm(j)));
   }
   folded_.reset();
-  if (reader.read<std::uint8_t>() != 0) {
+  before_.reset();
+  const auto parts = reader.read<std::uint8_t>();
+  if ((parts & kHasFolded) != 0) {
     const auto size = signed_size(map.shared_size());
     folded_ = std::make_unique<Folded>(Folded{Eigen::MatrixXd(size, size), Eigen::VectorXd(size)});
     read_matrix(reader, folded_->information);
     read_matrix(reader, folded_->weighted);
     folded_->quadratic = reader.read<double>();
     folded_->log_determinant = reader.read<double>();
+  }
+  if ((parts & kHasBefore) != 0) {
+    before_ = std::make_unique<Before>();
+    before_->period = reader.read<std::uint64_t>();
+    before_->rewards = reader.read_all<ArmRewards>(rewards_.size());
+    before_->reward_count = reader.read<double>();
+    before_->squared_rewards = reader.read<double>();
+    if (!all_sound(before_->rewards) || !std::isfinite(before_->reward_count) ||
+        !std::isfinite(before_->squared_rewards)) {
+      reader.fail("a learner's rewards before a fit are not finite");
+    }
   }
 }
 

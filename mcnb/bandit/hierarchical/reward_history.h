@@ -37,6 +37,8 @@ class RewardHistory {
     Eigen::VectorXd weighted;      // sum of omega mean phi
     double quadratic = 0.0;        // sum of omega mean^2 - count mean^2
     double log_determinant = 0.0;  // sum of ln count - ln omega
+
+    void scale(double factor);  // of all weights
   };
 
   RewardHistory() = default;
@@ -68,6 +70,13 @@ class RewardHistory {
   // has become negligible.
   void fade(double factor);
 
+  // Periods, for a comparison of rewards with those before them. Begins one, unless it has begun
+  // already; it lasts until the next one, until rewards fade, or until arms are folded.
+  void begin_period(std::uint64_t period);
+  bool has_rewards_of(std::uint64_t period) const { return before_ && before_->period == period; }
+  // The history with other weights: of the rewards before the period, and of those since.
+  RewardHistory weighed(std::uint64_t period, double before, double since) const;
+
   // Folds the older half of the arms into sums, under a variance of the memory.
   void fold(const FeatureMap& map, std::span<const float> user, double memory);
 
@@ -79,6 +88,14 @@ class RewardHistory {
   void load(StateReader& reader, const FeatureMap& map);
 
  private:
+  // What there was when a period began.
+  struct Before {
+    std::uint64_t period = 0;
+    std::vector<ArmRewards> rewards;  // of the first arms; later ones are new
+    double reward_count = 0.0;
+    double squared_rewards = 0.0;
+  };
+
   std::size_t inputs() const { return rewards_.empty() ? 0 : values_.size() / rewards_.size(); }
   void erase_first(std::size_t count);
 
@@ -88,6 +105,7 @@ class RewardHistory {
   double reward_count_ = 0.0;
   double squared_rewards_ = 0.0;
   std::unique_ptr<Folded> folded_;
+  std::unique_ptr<Before> before_;
 };
 
 // Whether a learner with this history is in dual form (own_learner.h): it has fewer arms than own

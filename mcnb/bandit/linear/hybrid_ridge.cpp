@@ -150,12 +150,10 @@ void HybridRidge::learn(std::size_t learner, std::span<const float> x, double re
 }
 
 std::size_t HybridRidge::memory_bytes() const {
-  std::size_t bytes = sizeof *this - sizeof shared_ + shared_.memory_bytes() +
-                      (own_.capacity() - own_.size()) * sizeof own_[0];
-  for (const SampleTriangle& own : own_) {
-    bytes += own.memory_bytes();
-  }
-  return bytes;
+  // All learners' triangles have one size.
+  const std::size_t each = own_.empty() ? 0 : own_.front().memory_bytes();
+  return sizeof *this - sizeof shared_ + shared_.memory_bytes() +
+         (own_.capacity() - own_.size()) * sizeof own_[0] + own_.size() * each;
 }
 
 void HybridRidge::save(StateWriter& writer) const {

@@ -97,13 +97,9 @@ class LinUcb final : public BasicPolicy {
   }
 
   std::size_t memory_bytes() const override {
-    std::size_t bytes = sizeof *this + blocks_.memory_bytes() + next_slot_.memory_bytes() +
-                        owners_.capacity() * sizeof owners_[0] +
-                        (states_.capacity() - states_.size()) * sizeof states_[0];
-    for (const LinearState& state : states_) {
-      bytes += state.memory_bytes();
-    }
-    return bytes;
+    return sizeof *this + blocks_.memory_bytes() + next_slot_.memory_bytes() +
+           owners_.capacity() * sizeof owners_[0] +
+           (states_.capacity() - states_.size()) * sizeof states_[0] + state_bytes_;
   }
 
   void save(StateWriter& writer) const override {
@@ -123,6 +119,7 @@ class LinUcb final : public BasicPolicy {
     next_slot_ = {};
     owners_.clear();
     states_.clear();
+    state_bytes_ = 0;
     const std::vector<std::uint32_t> lengths = blocks_.lengths();
     for (const UserId owner : owners) {
       if (index(owner) >= user_count() || owner != owner_of(owner) || find(owner) != nullptr) {
@@ -133,6 +130,7 @@ class LinUcb final : public BasicPolicy {
       if (state.sample_count() == 0) {
         reader.fail("a linear state has no samples");
       }
+      state_bytes_ += state.memory_bytes();
     }
     rewards_ = reader.read<std::uint64_t>();
   }
@@ -169,7 +167,10 @@ class LinUcb final : public BasicPolicy {
     const UserId owner = owner_of(user);
     const std::uint32_t next = next_slot_[index(owner)];
     LinearState& state = next == 0 ? make_state(owner) : states_[next - 1];
+    const std::size_t bytes_before = next == 0 ? 0 : state.memory_bytes();
     state.add(blocks_.find_or_add(features), features.values, reward);
+    state_bytes_ += state.memory_bytes();
+    state_bytes_ -= bytes_before;
   }
 
   LinUcbOptions options_;
@@ -179,6 +180,7 @@ class LinUcb final : public BasicPolicy {
   PagedArray<std::uint32_t> next_slot_;  // by owner: 1 + the slot, 0 without samples
   std::vector<UserId> owners_;           // by slot
   std::vector<LinearState> states_;      // by slot
+  std::size_t state_bytes_ = 0;          // that all states hold, kept up to date
   std::uint64_t rewards_ = 0;
 };
 

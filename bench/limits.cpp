@@ -173,6 +173,8 @@ std::size_t kernel_figure(const char* path, const std::string& wanted) {
 
 std::size_t available_memory() { return kernel_figure("/proc/meminfo", "MemAvailable:"); }
 
+std::size_t resident_memory() { return kernel_figure("/proc/self/status", "VmRSS:"); }
+
 std::size_t peak_memory() { return kernel_figure("/proc/self/status", "VmHWM:"); }
 
 }  // namespace mcnb::bench

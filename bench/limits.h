@@ -37,6 +37,9 @@ void read_blocks(ThreadPool& threads, std::span<const float* const> blocks, std:
 // The peak memory of this process so far, in bytes.
 std::size_t peak_memory();
 
+// The memory of this process that is present now, in bytes.
+std::size_t resident_memory();
+
 // The memory that the system reports as available, in bytes.
 std::size_t available_memory();
 

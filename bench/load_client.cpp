@@ -146,6 +146,7 @@ LoadResult put_load(std::uint16_t port, const Load& load) {
     std::ranges::sort(times);
     result.p50 = times[times.size() / 2];
     result.p99 = times[times.size() * 99 / 100];
+    result.p999 = times[times.size() * 999 / 1000];
   }
   return result;
 }

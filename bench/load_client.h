@@ -27,6 +27,7 @@ struct LoadResult {
   double seconds = 0.0;
   double p50 = 0.0;  // seconds
   double p99 = 0.0;
+  double p999 = 0.0;
   double processor_seconds = 0.0;  // CPU time of this whole process, client and server
 };
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
+#include "bench/limits.h"
 #include "bench/report.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
@@ -116,14 +116,6 @@ double used_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double resident_memory() {
-  std::ifstream statistics("/proc/self/statm");
-  double all = 0.0;
-  double resident = 0.0;
-  statistics >> all >> resident;
-  return resident * 4096.0;
-}
-
 void run_due_fit(Policy& policy, Growth& growth) {
   if (!policy.fit_is_due()) {
     return;
@@ -144,7 +136,7 @@ void grow(ThreadPool& threads, const PolicySpec& spec, const ScaleBenchOptions& 
   malloc_trim(0);
   const std::uint64_t users = growth.users;
   ScaleWorld world(options, users, seed);
-  const double resident_before = resident_memory();
+  const auto resident_before = static_cast<double>(resident_memory());
   const std::unique_ptr<Policy> policy =
       make_policy(spec, {.inputs = static_cast<std::uint32_t>(options.features),
                          .users = users,
@@ -174,7 +166,7 @@ void grow(ThreadPool& threads, const PolicySpec& spec, const ScaleBenchOptions& 
   growth.rewards += rewards;
   growth.counted_bytes = static_cast<double>(policy->memory_bytes());
   malloc_trim(0);
-  growth.resident_bytes = resident_memory() - resident_before;
+  growth.resident_bytes = static_cast<double>(resident_memory()) - resident_before;
 }
 
 Growth measure(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,

@@ -10,10 +10,10 @@
 #include "bench/report.h"
 #include "bench/serve_engine.h"
 #include "bench/serve_fairness.h"
+#include "bench/serve_learners.h"
 #include "bench/serve_parts.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
-#include "mcnb/base/random.h"
 #include "mcnb/base/text_table.h"
 #include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/http/request_json.h"
@@ -24,63 +24,6 @@ namespace mcnb::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kBodies =
-    2000;  // different request bodies; every request has its own event id
-
-std::string post(const std::string& path, const std::string& body) {
-  return fmt::format(
-      "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-      "Content-Length: {}\r\n\r\n{}",
-      path, body.size(), body);
-}
-
-// Makes the requests of one model: decisions, or decisions and rewards in turn.
-class Client {
- public:
-  Client(const ServeBenchOptions& options, std::uint64_t users, std::uint64_t actions)
-      : users_(users) {
-    for (std::uint64_t i = 0; i < kBodies; ++i) {
-      bodies_.push_back(actions_text(options.features, i, actions));
-    }
-  }
-
-  Exchange rank() {
-    const std::uint64_t number = next_++;
-    return {post("/v1/models/bench/rank", fmt::format(R"({{"userId":"user-{}","actions":[{}]}})",
-                                                      number % users_, bodies_[number % kBodies]))};
-  }
-
-  static Exchange reward(const std::string& last) {
-    const std::size_t begin = last.find("\"eventId\":\"") + 11;
-    const std::string event = last.substr(begin, last.find('"', begin) - begin);
-    return {post("/v1/models/bench/events/" + event + "/reward",
-                 fmt::format(R"({{"value":{}}})", event.back() % 2)),
-            false};
-  }
-
-  Exchange in_turn(const std::string& last) {
-    return last.find("eventId") == std::string::npos ? rank() : reward(last);
-  }
-
- private:
-  std::uint64_t users_;
-  std::uint64_t next_ = 0;
-  std::vector<std::string> bodies_;
-};
-
-ServerOptions server_options(const ServeBenchOptions& options, const fs::path& folder,
-                             const ModelOptions& model) {
-  ServerOptions server;
-  server.data = folder.string();
-  server.port = 0;
-  server.threads = options.threads;
-  server.connections_per_address = 0;  // all load comes from this machine
-  server.models["bench"] = model;
-  return server;
-}
-
-double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
 
 double processor_per_answer(const LoadResult& load) {
   return load.processor_seconds / static_cast<double>(load.answers);
@@ -117,22 +60,6 @@ LoadResult livez(std::uint16_t port, const ServeBenchOptions& options, std::size
                          .next = [](std::size_t, const std::string&) {
                            return Exchange{"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"};
                          }});
-}
-
-LoadResult ranks(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
-                 Client& client) {
-  return put_load(port, {.connections = connections,
-                         .seconds = options.seconds,
-                         .next = [&](std::size_t, const std::string&) { return client.rank(); }});
-}
-
-LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
-                Client& client, std::uint64_t requests = 0) {
-  return put_load(
-      port, {.connections = connections,
-             .seconds = options.seconds,
-             .requests = requests,
-             .next = [&](std::size_t, const std::string& last) { return client.in_turn(last); }});
 }
 
 // Measures the HTTP server and SQLite without our code.
@@ -200,46 +127,8 @@ LoadResult few_learners(const ServeBenchOptions& options, const std::string& pol
   return many;
 }
 
-void many_learners(const ServeBenchOptions& options, Report& report) {
-  const Folder folder(options.output);
-  Server server(server_options(options, folder.path() / "many", mcnb_options(options, 0)));
-  {
-    // Every user learns once, from a round with one action, and so gets its own learner.
-    Client warm_up(options, options.users, 1);
-    both(server.port(), options, options.connections, warm_up, 2 * options.users);
-  }
-  double peak = 0.0;
-  {
-    ThreadPool threads(options.threads);
-    peak = measure_fma_peak(threads, 1.0);
-  }
-  const double parameters = static_cast<double>(options.width * (options.features + 1));
-  const double operations = 2.0 * parameters * static_cast<double>(options.users * options.actions);
-  Client client(options, options.users, options.actions);
-  const std::string learners = fmt::format("{} learners", options.users);
-  const LoadResult many = ranks(server.port(), options, options.connections, client);
-  report.add(fmt::format("decisions, {}, {} connections", learners, options.connections),
-             rate(many), many,
-             fmt::format("asked for: 150/s; {} of the {:.0f}/s at the processor's peak",
-                         percent(rate(many) * operations / peak), peak / operations));
-  const LoadResult with_rewards = both(server.port(), options, options.connections, client);
-  report.add(fmt::format("decisions while as many rewards come, {}", learners), rate(with_rewards),
-             with_rewards,
-             fmt::format("{} of those without", percent(rate(with_rewards) / rate(many))));
-}
-
-}  // namespace
-
-void bench_serve(const ServeBenchOptions& options) {
-  require_within("features", options.features, 1, kMostDimension);
-  require_within("actions", options.actions, 1, kMostActions);
-  require_within("connections", options.connections, 1, 1000);
-  require_within("groups", options.groups, 1, 1'000'000);
-  make_output_folder(options.output);
-  Report report;
-  if (options.restart_events > 0) {
-    time_restart(options, report);  // first, because it forks, which is safe only without threads
-  }
+// Learners that users share: few of them, and much load.
+void measure_service(const ServeBenchOptions& options, Report& report) {
   baselines(options, report);
   const std::string one_step =
       options.policy + (options.policy.empty() ? "" : ":") + std::string("meta_steps=1");
@@ -255,11 +144,33 @@ void bench_serve(const ServeBenchOptions& options) {
                   rate(hierarchical) / rate(mcnb),
                   processor_per_answer(mcnb) / processor_per_answer(hierarchical)));
   measure_fairness(options, report);
+}
+
+}  // namespace
+
+void bench_serve(const ServeBenchOptions& options) {
+  require_within("features", options.features, 1, kMostDimension);
+  require_within("actions", options.actions, 1, kMostActions);
+  require_within("connections", options.connections, 1, 1000);
+  require_within("groups", options.groups, 0, 1'000'000);
+  for (const std::uint64_t users : options.users) {
+    require_within("users", users, 0, 10'000'000);
+  }
+  make_output_folder(options.output);
+  Report report;
+  if (options.restart_events > 0) {
+    time_restart(options, report);  // first, because it forks, which is safe only without threads
+  }
+  if (options.groups > 0) {
+    measure_service(options, report);
+  }
   if (options.pause_rewards > 0) {
     find_longest_pause(options, report);
   }
-  if (options.users > 0) {
-    many_learners(options, report);
+  for (const std::uint64_t users : options.users) {
+    if (users > 0) {
+      measure_learners(options, users, report);
+    }
   }
   fmt::print("\n{}", report.table().aligned());
   write_file(fs::path(options.output) / "bench-serve.csv", report.table().csv());

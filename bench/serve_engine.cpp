@@ -153,7 +153,7 @@ void time_restart(const ServeBenchOptions& options, Report& report) {
   const double seconds = now_seconds() - start;
   LoadResult load;
   load.answers = 1;
-  load.p50 = load.p99 = seconds;
+  load.p50 = load.p99 = load.p999 = seconds;
   const double events = static_cast<double>(options.restart_events);
   report.add(fmt::format("restart after {} events", options.restart_events), events / filled, load,
              "asked for: < 30 s; per second: events when the log was filled");
@@ -193,7 +193,7 @@ void find_longest_pause(const ServeBenchOptions& options, Report& report) {
   }
   LoadResult load;
   load.answers = 1;
-  load.p50 = load.p99 = metrics.longest_batch_seconds;
+  load.p50 = load.p99 = load.p999 = metrics.longest_batch_seconds;
   report.add(
       fmt::format("longest batch, hierarchical, {} users", kPauseUsers),
       static_cast<double>(options.pause_rewards) / (now_seconds() - begin), load,

@@ -67,8 +67,6 @@ LoadResult ranks(std::uint16_t port, Caller& caller, std::size_t connections, do
                          .next = [&](std::size_t, const std::string&) { return caller.rank(); }});
 }
 
-double rate(const LoadResult& load) { return static_cast<double>(load.answers) / load.seconds; }
-
 }  // namespace
 
 void measure_fairness(const ServeBenchOptions& options, Report& report) {

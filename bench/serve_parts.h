@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "bench/load_client.h"
 #include "bench/serve.h"
 #include "mcnb/base/text_table.h"
-#include "mcnb/serve/model/model_options.h"
+#include "mcnb/serve/server.h"
 
 // What the parts of `mcnb bench serve` share.
 namespace mcnb::bench {
@@ -40,6 +41,33 @@ ModelOptions model_options(const ServeBenchOptions& options, std::uint64_t group
 // With the policy that the command line asks for.
 ModelOptions mcnb_options(const ServeBenchOptions& options, std::uint64_t groups);
 
+// One model, "bench".
+ServerOptions server_options(const ServeBenchOptions& options, const std::filesystem::path& folder,
+                             const ModelOptions& model);
+
+// Makes the requests of the model: decisions for so many users in turn, or decisions and rewards in
+// turn. Every request has its own event id.
+class Client {
+ public:
+  Client(const ServeBenchOptions& options, std::uint64_t users, std::uint64_t actions);
+
+  Exchange rank();
+  Exchange in_turn(const std::string& last);
+
+ private:
+  std::uint64_t users_;
+  std::uint64_t next_ = 0;
+  std::vector<std::string> bodies_;
+};
+
+// A POST with a JSON body.
+std::string post(const std::string& path, const std::string& body);
+LoadResult ranks(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
+                 Client& client);
+LoadResult both(std::uint16_t port, const ServeBenchOptions& options, std::size_t connections,
+                Client& client, std::uint64_t requests = 0);
+double rate(const LoadResult& load);
+
 // Collects the rows of the table and prints each one as soon as it is known.
 class Report {
  public:
@@ -49,7 +77,7 @@ class Report {
 
  private:
   // "processor" is the CPU time of all threads, including the client's, per decision.
-  TextTable table_{{"what", "per second", "p50", "p99", "processor", "note"}};
+  TextTable table_{{"what", "per second", "p50", "p99", "p99.9", "processor", "note"}};
 };
 
 }  // namespace mcnb::bench

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ namespace {
 [[noreturn]] void fail_by_errno(const std::filesystem::path& path) {
   fail(path, {errno, std::generic_category()});
 }
+
+constexpr std::size_t kMostUnsynced = std::size_t{32} << 20;
 
 // The process id keeps processes apart that write the same file at the same time.
 std::filesystem::path temporary_for(std::filesystem::path path) {
@@ -58,9 +61,16 @@ FileWriter::~FileWriter() {
 
 void FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(file_, bytes.data(), std::min(bytes.size(), kMostUnsynced));
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
+      unsynced_ += static_cast<std::size_t>(written);
+      if (unsynced_ >= kMostUnsynced) {
+        unsynced_ = 0;
+        if (::fsync(file_) != 0) {
+          fail_by_errno(path_);
+        }
+      }
     } else if (errno != EINTR) {
       fail_by_errno(path_);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <ostream>
 #include <streambuf>
@@ -15,7 +16,8 @@ enum class FileAccess {
 };
 
 // Writes a file that appears whole or not at all. The bytes go to a temporary file beside `path`
-// whose name ends in ".part". finish() syncs it to the disk, renames it to `path` and syncs the
+// whose name ends in ".part". They are synced now and then: a sync of gigabytes at once would hold
+// up those of other files. finish() syncs the rest, renames the file to `path` and syncs the
 // folder. Without finish() the temporary file is removed, and an old file at `path` stays as it
 // was.
 class FileWriter {
@@ -48,6 +50,7 @@ class FileWriter {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int file_;
+  std::size_t unsynced_ = 0;  // bytes written since the last sync
   Buffer buffer_{*this};
   std::ostream stream_{&buffer_};
 };

@@ -154,9 +154,13 @@ void add_serve(CLI::App& bench) {
   add_count(command, "--features", options->features, "Numbers that describe an action");
   add_count(command, "--width", options->width, "Hidden units");
   add_count(command, "--actions", options->actions, "Actions of a request");
-  add_count(command, "--groups", options->groups, "Learners that all users share");
+  add_count(command, "--groups", options->groups,
+            "Learners that all users share; 0: they are not measured");
   add_count(command, "--users", options->users,
-            "Users with a learner each; 0: they are not measured");
+            "Numbers of users with a learner each; 0: they are not measured");
+  command->add_option("--policies", options->policies, "Policies of these users, as in mcnb run")
+      ->delimiter(',')
+      ->capture_default_str();
   add_count(command, "--connections", options->connections, "Connections at once");
   add_count(command, "--restart-events", options->restart_events,
             "Events before the restart; 0: it is not measured");

@@ -6,7 +6,10 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostEstimatesAtOnce = std::size_t{1} << 26;  // 256 MB
+// A pass that serves thirty arms computes far longer than it reads parameters, so more arms save
+// little. The estimates take memory for every learner, also for those without feedback.
+constexpr std::size_t kMostEstimatesAtOnce = std::size_t{1} << 22;  // 16 MB
+constexpr std::size_t kFewestArmsPerPass = 32;
 constexpr std::size_t kEstimatesPerTurn = 8192;  // that a thread compares before it asks for more
 
 }  // namespace
@@ -25,7 +28,7 @@ Cluster find_cluster(std::span<const float> estimates, UserId learner, float gap
 }
 
 std::size_t ClusterFinder::arms_per_pass(std::size_t learner_count) {
-  return std::max<std::size_t>(kMostEstimatesAtOnce / learner_count, 1);
+  return std::max(kMostEstimatesAtOnce / learner_count, kFewestArmsPerPass);
 }
 
 std::vector<Cluster> ClusterFinder::find(ThreadPool& threads, const NetworkPool& learners,

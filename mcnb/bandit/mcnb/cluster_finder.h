@@ -27,7 +27,7 @@ class ClusterFinder {
   std::vector<Cluster> find(ThreadPool& threads, const NetworkPool& learners,
                             std::span<const Candidate> arms);
 
-  // The number of arms that one pass over this many learners serves; at least 1.
+  // The number of arms that one pass over this many learners serves; at least 32.
   static std::size_t arms_per_pass(std::size_t learner_count);
 
   std::size_t memory_bytes() const;

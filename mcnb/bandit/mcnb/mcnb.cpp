@@ -411,8 +411,7 @@ std::size_t Mcnb::memory_bytes() const {
                       meta_.memory_bytes() + trained_.capacity() * sizeof trained_[0] +
                       has_own_datum_.capacity() + learner_of_.capacity() * sizeof learner_of_[0] +
                       unit_arms_.memory_bytes() + cluster_finder_.memory_bytes() +
-                      walk_.memory_bytes() +
-                      last_decision_.memory_bytes() + replay_.memory_bytes();
+                      walk_.memory_bytes() + last_decision_.memory_bytes() + replay_.memory_bytes();
   for (const AdaptationMemory& memory : memories_) {
     bytes += memory.draws.memory_bytes() + memory.meta.memory_bytes();
   }

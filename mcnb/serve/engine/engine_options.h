@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "mcnb/serve/engine/saved_state.h"
 #include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
@@ -21,6 +22,7 @@ struct EngineOptions {
   // That all models, their snapshots and waiting tasks may take together; 0: three quarters of what
   // the machine or the cgroup has.
   double memory_bytes = 0.0;
+  std::uint64_t most_copied = kMostCopied;           // of a snapshot, see SavedState
   double restart_seconds = 10.0;                     // how long a restart may replay the log
   std::uint64_t log_bytes = std::uint64_t{8} << 30;  // above this size the oldest rows are erased
   double log_days = 90.0;                            // rows that are older are erased

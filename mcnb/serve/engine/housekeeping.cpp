@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "mcnb/base/check.h"
@@ -18,6 +19,7 @@ constexpr std::int64_t kDay = 86'400'000;  // milliseconds
 constexpr double kHour = 3'600'000.0;      // milliseconds
 // The log is verified from its beginning at most once in so many seconds.
 constexpr double kPassSeconds = 3600.0;
+constexpr double kUpkeepSeconds = 0.2;    // between two upkeeps while a snapshot is written
 constexpr std::size_t kMostDamage = 100;  // places that are named
 
 }  // namespace
@@ -83,8 +85,20 @@ void Housekeeping::perform(const HousekeepingJob& job) {
 }
 
 void Housekeeping::write_snapshot(const SnapshotJob& job) {
+  std::size_t bytes = 0;
+  double upkeep = clock_.uptime();
+  const auto next = [&] {
+    // A large snapshot takes long, and the store wants its upkeep meanwhile.
+    if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
+      upkeep = now;
+      maintain();
+    }
+    const std::string_view piece = job.state->next();
+    bytes += piece.size();
+    return piece;
+  };
   try {
-    storage_.snapshots().write(job.model, job.position, job.bytes);
+    storage_.snapshots().write(job.model, job.position, next);
     if (job.alone) {
       storage_.snapshots().remove_before(job.model, job.position);
     }
@@ -96,7 +110,7 @@ void Housekeeping::write_snapshot(const SnapshotJob& job) {
   metrics_.snapshots.fetch_add(1);
   log_info("snapshot", {{"model", std::to_string(job.model)},
                         {"position", std::to_string(job.position)},
-                        {"bytes", std::to_string(job.bytes.size())}});
+                        {"bytes", std::to_string(bytes)}});
   notify(SnapshotWritten{job.model, job.position, job.alone});
 }
 

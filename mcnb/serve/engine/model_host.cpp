@@ -37,9 +37,10 @@ auto& find_in(Models& models, const std::string& name) {
 }  // namespace
 
 ModelHost::ModelHost(Storage& storage, ThreadPool& threads, double memory_limit,
-                     double idempotency_hours)
+                     double idempotency_hours, std::uint64_t most_copied)
     : storage_(storage),
       threads_(threads),
+      most_copied_(most_copied),
       id_milliseconds_(static_cast<std::int64_t>(idempotency_hours * 3'600'000.0)),
       memory_(memory_limit) {}
 

@@ -12,6 +12,7 @@
 
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/serve/engine/memory_account.h"
+#include "mcnb/serve/engine/saved_state.h"
 #include "mcnb/serve/engine/service_error.h"
 #include "mcnb/serve/model/model.h"
 #include "mcnb/serve/store/storage.h"
@@ -43,7 +44,7 @@ struct ModelReport {
 struct SnapshotJob {
   std::uint32_t model = 0;
   std::uint64_t position = 0;
-  std::string bytes;
+  std::shared_ptr<SavedState> state;
   bool alone = false;  // older ones must go: they know a user who is to be forgotten
 };
 
@@ -67,10 +68,10 @@ class ModelHost {
  public:
   // Borrows the storage and the threads. `memory_limit`: bytes that all models, their snapshots and
   // what waits may take together. `idempotency_hours`: for which the ids of events and rewards are
-  // kept beyond the memory of the models; 0: not at all.
+  // kept beyond the memory of the models; 0: not at all. `most_copied`: see SavedState.
   ModelHost(Storage& storage, ThreadPool& threads,
             double memory_limit = std::numeric_limits<double>::infinity(),
-            double idempotency_hours = 24.0);
+            double idempotency_hours = 24.0, std::uint64_t most_copied = kMostCopied);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
   // if neither snapshots nor the log give a model.
@@ -236,6 +237,7 @@ class ModelHost {
 
   Storage& storage_;
   ThreadPool& threads_;
+  std::uint64_t most_copied_;
   std::int64_t id_milliseconds_;  // for which ids are known
   std::map<std::string, Hosted> models_;
   std::uint64_t store_id_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "mcnb/serve/engine/model_host.h"
-#include "mcnb/serve/model/model_state.h"
 
 namespace mcnb {
 namespace {
@@ -34,8 +33,9 @@ SnapshotJob ModelHost::snapshot(const std::string& model) {
 }
 
 SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
-  SnapshotJob job{hosted.id, hosted.last_position, snapshot_bytes(*hosted.model, store_id_), false};
-  memory_.add_snapshot(hosted.id, static_cast<double>(job.bytes.size()));
+  SnapshotJob job{hosted.id, hosted.last_position,
+                  std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_), false};
+  memory_.add_snapshot(hosted.id, job.state->memory_bytes());
   hosted.snapshot_under_way = true;
   hosted.rows_since_snapshot = 0;
   hosted.seconds_since_snapshot = 0.0;

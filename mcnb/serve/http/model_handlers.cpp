@@ -48,11 +48,11 @@ Reply Handlers::snapshot_model(const Call& call) const {
     engine.task.snapshots.push_back(engine.host.snapshot(model));
     const SnapshotJob& snapshot = engine.task.snapshots.back();
     JsonWriter out;
-    out.begin_object()
-        .field("model", model)
-        .field("position", snapshot.position)
-        .field("bytes", snapshot.bytes.size())
-        .end_object();
+    out.begin_object().field("model", model).field("position", snapshot.position);
+    if (const std::optional<std::size_t> size = snapshot.state->size()) {
+      out.field("bytes", *size);
+    }
+    out.end_object();
     return out.take();
   });
 }

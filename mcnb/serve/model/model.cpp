@@ -355,6 +355,15 @@ void Model::learn_now() {
   }
 }
 
+void Model::prepare(std::string_view user_id, const Sample& sample) {
+  const std::uint64_t user = user_key(user_id);
+  on(Arrival{user});
+  const std::uint32_t learner = *users_.learner(user);
+  policy_->start(UserId{learner}, sample);
+  ++counts_.learned;
+  ++learners_[learner].lessons;
+}
+
 double Model::take_learning_seconds() { return std::exchange(learning_seconds_, 0.0); }
 
 void Model::on(const Forgetting& event) {

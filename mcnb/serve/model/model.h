@@ -153,6 +153,11 @@ class Model {
   // nullptr if there is none. The same object until the fit ends, but another one after `load`.
   std::shared_ptr<BackgroundFit> fit_in_progress();
 
+  // Gives a new user a learner that has learned one sample, without an event: for benchmarks that
+  // make a large state in seconds. No log has such a state, only a snapshot of it. Requires a model
+  // without groups.
+  void prepare(std::string_view user_id, const Sample& sample);
+
   // Learns the lessons that `apply` has put off.
   void learn_now();
   // Returns the seconds that learning took since the last call, results of fits included.

@@ -28,27 +28,33 @@ class StringSink : public std::streambuf {
   std::string bytes_;
 };
 
-// `begin` writes what comes before the model.
-template <class Begin>
-std::string bytes_of(Model& model, const char* name, Begin begin) {
+template <class Write>
+std::string bytes_of(const Model& model, Write write) {
   StringSink sink(model.memory_bytes());
   std::ostream out(&sink);
-  StateWriter writer(out, name, kModelState);
-  begin(writer);
-  model.save(writer);
-  writer.finish();
+  write(out);
   return sink.take();
 }
 
 }  // namespace
 
 std::string state_bytes(Model& model) {
-  return bytes_of(model, "the state of a model", [](StateWriter&) {});
+  return bytes_of(model, [&](std::ostream& out) {
+    StateWriter writer(out, "the state of a model", kModelState);
+    model.save(writer);
+    writer.finish();
+  });
+}
+
+void write_snapshot(std::ostream& out, Model& model, std::uint64_t store_id) {
+  StateWriter writer(out, "the snapshot of a model", kModelState);
+  writer.write(store_id);
+  model.save(writer);
+  writer.finish();
 }
 
 std::string snapshot_bytes(Model& model, std::uint64_t store_id) {
-  return bytes_of(model, "the snapshot of a model",
-                  [&](StateWriter& writer) { writer.write(store_id); });
+  return bytes_of(model, [&](std::ostream& out) { write_snapshot(out, model, store_id); });
 }
 
 void load_snapshot(std::istream& in, const std::string& name, std::uint64_t store_id,

@@ -12,6 +12,7 @@ namespace mcnb {
 std::string state_bytes(Model& model);
 
 // A snapshot: the id of the store that has the model's events, then its state.
+void write_snapshot(std::ostream& out, Model& model, std::uint64_t store_id);
 std::string snapshot_bytes(Model& model, std::uint64_t store_id);
 
 // Loads a snapshot. Throws Error naming `name`: kCorrupt if it is damaged, of other options or of

@@ -8,9 +8,8 @@ std::optional<std::uint32_t> ServedUsers::learner(std::uint64_t user) const {
   if (groups_ > 0) {
     return static_cast<std::uint32_t>(user % groups_);
   }
-  const auto found = learner_of_.find(user);
-  if (found != learner_of_.end()) {
-    return found->second;
+  if (const std::uint32_t* const found = learner_of_.find(user)) {
+    return *found;
   }
   if (free_.empty() && names_.size() >= most_) {
     return static_cast<std::uint32_t>(user % names_.size());
@@ -34,13 +33,13 @@ std::uint32_t ServedUsers::add(std::uint64_t user) {
 }
 
 void ServedUsers::remove(std::uint64_t user, bool reusable) {
-  const auto found = learner_of_.find(user);
-  check(found != learner_of_.end(), "a user that is removed has a learner");
-  names_[found->second] = kNobody;
+  const std::uint32_t* const found = learner_of_.find(user);
+  check(found != nullptr, "a user that is removed has a learner");
+  names_[*found] = kNobody;
   if (reusable) {
-    free_.push_back(found->second);
+    free_.push_back(*found);
   }
-  learner_of_.erase(found);
+  learner_of_.erase(user);
 }
 
 std::size_t ServedUsers::memory_bytes() const {
@@ -56,9 +55,9 @@ void ServedUsers::save(StateWriter& writer) const {
 void ServedUsers::load(StateReader& reader) {
   names_ = reader.read_all<std::uint64_t>(groups_ > 0 ? 0 : most_);
   free_ = reader.read_all<std::uint32_t>(names_.size());
-  learner_of_.clear();
+  learner_of_ = {};
   for (std::uint32_t learner = 0; learner < names_.size(); ++learner) {
-    if (names_[learner] != kNobody && !learner_of_.emplace(names_[learner], learner).second) {
+    if (names_[learner] != kNobody && !learner_of_.emplace(names_[learner], learner)) {
       reader.fail("two learners serve one user");
     }
   }

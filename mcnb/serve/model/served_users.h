@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "mcnb/base/state_file.h"
+#include "mcnb/serve/model/parted_map.h"
 
 namespace mcnb {
 
@@ -41,7 +41,7 @@ class ServedUsers {
 
   std::size_t groups_;
   std::size_t most_;
-  std::unordered_map<std::uint64_t, std::uint32_t> learner_of_;
+  PartedMap<std::uint32_t> learner_of_;
   std::vector<std::uint64_t> names_;  // by learner: its user's hash, or kNobody
   std::vector<std::uint32_t> free_;
 };

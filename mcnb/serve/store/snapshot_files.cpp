@@ -9,7 +9,6 @@
 #include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
@@ -29,12 +28,24 @@ constexpr std::size_t kKept = 2;
               fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-bool holds(const fs::path& path, std::string_view bytes) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  return contents.view() == bytes;
-}
+// Compares a file with bytes that come piece by piece.
+class Comparison {
+ public:
+  explicit Comparison(const fs::path& path) : file_(path, std::ios::binary) {}
+
+  void add(std::string_view piece) {
+    read_.resize(piece.size());
+    equal_ = equal_ && file_.read(read_.data(), static_cast<std::streamsize>(piece.size())) &&
+             read_ == piece;
+  }
+  // True if the file has the bytes so far, and no more.
+  bool is_equal() { return equal_ && file_.peek() == std::ifstream::traits_type::eof(); }
+
+ private:
+  std::ifstream file_;
+  std::string read_;
+  bool equal_ = true;
+};
 
 // The model's id and the position in "00000001-00000000000000000042".
 struct NameParts {
@@ -109,28 +120,36 @@ void SnapshotFiles::make_own_folder() const {
   }
 }
 
-void SnapshotFiles::write(std::uint32_t model, std::uint64_t position, const std::string& bytes) {
+void SnapshotFiles::write(std::uint32_t model, std::uint64_t position, const NextBytes& next) {
   lease_.require();
   make_own_folder();
   const fs::path file = path(model, position);
-  if (fs::exists(file)) {
+  const bool exists = fs::exists(file);
+  Comparison old(file);
+  FileWriter writer(file, FileAccess::kOwner);
+  for (std::string_view piece = next(); !piece.empty(); piece = next()) {
+    writer.write(piece);
+    if (exists) {
+      old.add(piece);
+    }
+  }
+  if (exists) {
     // Only a damaged one can differ from what is to be written. It is evidence, and stays.
-    if (holds(file, bytes)) {
+    if (old.is_equal()) {
       sync_to_disk(folder_);  // a crash may have come before the sync of the first time
       return;
     }
     set_aside(model, position);
   }
-  FileWriter writer(file, FileAccess::kOwner);
-  writer.write(bytes);
   writer.finish();
   // Rows that only the older ones need may be erased next, so those must not come back.
-  std::vector<Found> old = files();
+  std::vector<Found> oldest = files();
   std::erase_if(
-      old, [&](const Found& found) { return found.model != model || found.ending != kEnding; });
-  std::ranges::sort(old, std::greater<>(), &Found::position);
-  old.erase(old.begin(), old.begin() + static_cast<std::ptrdiff_t>(std::min(kKept, old.size())));
-  remove(old);
+      oldest, [&](const Found& found) { return found.model != model || found.ending != kEnding; });
+  std::ranges::sort(oldest, std::greater<>(), &Found::position);
+  oldest.erase(oldest.begin(),
+               oldest.begin() + static_cast<std::ptrdiff_t>(std::min(kKept, oldest.size())));
+  remove(oldest);
   lease_.require();
 }
 

@@ -17,7 +17,7 @@ class SnapshotFiles : public SnapshotStore {
 
   std::vector<std::uint32_t> models() override;
   std::vector<std::uint64_t> positions(std::uint32_t model) override;
-  void write(std::uint32_t model, std::uint64_t position, const std::string& bytes) override;
+  void write(std::uint32_t model, std::uint64_t position, const NextBytes& next) override;
   SnapshotSource open(std::uint32_t model, std::uint64_t position) override;
   void set_aside(std::uint32_t model, std::uint64_t position) override;
   void remove_before(std::uint32_t model, std::uint64_t position) override;

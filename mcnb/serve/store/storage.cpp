@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "mcnb/base/error.h"
 
@@ -24,6 +25,11 @@ std::string text_of(const Damage& damage) {
   }
   return fmt::format("model {}, log rows {} to {}: {}", damage.model, damage.first, damage.last,
                      damage.what);
+}
+
+void SnapshotStore::write(std::uint32_t model, std::uint64_t position, const std::string& bytes) {
+  std::string_view left = bytes;
+  write(model, position, [&] { return std::exchange(left, {}); });
 }
 
 std::vector<std::uint32_t> Storage::leftover_models() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -163,6 +164,9 @@ struct SnapshotSource {
   std::unique_ptr<std::istream> bytes;
 };
 
+// The next piece of some bytes, valid until the next call; empty at the end. May throw Error.
+using NextBytes = std::function<std::string_view()>;
+
 // The saved states of models. A snapshot at a position holds the effect of all events of its model
 // up to there. The two latest of each model are kept.
 class SnapshotStore {
@@ -176,7 +180,9 @@ class SnapshotStore {
 
   // Durable when it returns, and whole or not there at all. Removes the oldest beyond two. If there
   // is a snapshot at this position with other bytes, it is damaged and set aside.
-  virtual void write(std::uint32_t model, std::uint64_t position, const std::string& bytes) = 0;
+  // What `next` throws ends the writing, and leaves things as they were.
+  virtual void write(std::uint32_t model, std::uint64_t position, const NextBytes& next) = 0;
+  void write(std::uint32_t model, std::uint64_t position, const std::string& bytes);
   // Throws (kSystem) if there is no such snapshot.
   virtual SnapshotSource open(std::uint32_t model, std::uint64_t position) = 0;
   // Takes a damaged snapshot out of `positions` but keeps its bytes as evidence.

@@ -96,7 +96,7 @@ class Client {
   void keep_snapshot(bool alone) {
     try {
       const SnapshotJob job = host_.snapshot("m");
-      storage_->snapshots().write(job.model, job.position, job.bytes);
+      storage_->snapshots().write(job.model, job.position, [&] { return job.state->next(); });
       if (alone) {
         storage_->snapshots().remove_before(job.model, job.position);
       }

@@ -110,5 +110,41 @@ TEST(ModelMemory, OfNetworksIsWhatTheSystemHasGiven) {
   expect_about(static_cast<double>(large.memory_bytes()), resident_bytes() - between, 1.6);
 }
 
+// Users who appear and never give feedback. Their waiting events are another matter.
+TEST(ModelMemory, UsersWithoutFeedbackCostLittle) {
+  if (kSanitized) {
+    GTEST_SKIP() << "sanitizers have an allocator of their own";
+  }
+  constexpr std::uint64_t kUsers = 100'000;
+  constexpr double kMostBytes = 600.0;  // of a user
+  ThreadPool threads(1);
+  for (const char* policy : {"mcnb:width=100", "hierarchical"}) {
+    SCOPED_TRACE(policy);
+    const double before = resident_bytes();
+    ModelOptions options = options_of(policy, 20);
+    options.most_users = kUsers;
+    Model model(options, threads);
+    for (std::uint64_t i = 0; i < kUsers; ++i) {
+      model.apply(Arrival{model.user_key("user-" + std::to_string(i))}, i + 1);
+    }
+    // A batch of decisions scans all users, in memory that stays taken.
+    std::vector<RankRequest> requests(64);
+    std::vector<const RankRequest*> batch;
+    for (RankRequest& request : requests) {
+      request.event_id = "event-" + std::to_string(batch.size());
+      request.user_id = "user-" + std::to_string(batch.size());
+      request.actions.assign(10, "action");
+      request.eligible.assign(10, true);
+      request.features.assign(200, 0.1F);
+      batch.push_back(&request);
+    }
+    model.decide(batch, 1000);
+    const auto users = static_cast<double>(kUsers);
+    EXPECT_LT((resident_bytes() - before) / users, kMostBytes);
+    EXPECT_LT(static_cast<double>(model.memory_bytes()) / users, kMostBytes);
+    EXPECT_GT(static_cast<double>(model.memory_bytes()) / users, 40.0);
+  }
+}
+
 }  // namespace
 }  // namespace mcnb::model_memory_test

@@ -335,7 +335,11 @@ class MemorySnapshots : public SnapshotStore {
     disk_.enter(StorageCall::kReadSnapshot);
     return sound(model);
   }
-  void write(std::uint32_t model, std::uint64_t position, const std::string& bytes) override {
+  void write(std::uint32_t model, std::uint64_t position, const NextBytes& next) override {
+    std::string bytes;
+    for (std::string_view piece = next(); !piece.empty(); piece = next()) {
+      bytes += piece;
+    }
     const Guard guard(disk_.mutex_);
     disk_.enter(StorageCall::kWriteSnapshot);
     own()[model][position] = {bytes};

@@ -146,7 +146,8 @@ std::map<std::string, std::uint64_t> make_old_folder(const fs::path& folder,
     ModelHost host(*storage, threads);
     host.recover();
     const SnapshotJob job = host.snapshot("m");
-    storage->snapshots().write(1, storage->log().last_position(2), job.bytes);
+    storage->snapshots().write(1, storage->log().last_position(2),
+                               [&] { return job.state->next(); });
   }
   database_in(folder).run(kLayout3);
   database_in(folder).run(layout_2(base).c_str());

@@ -310,6 +310,31 @@ TYPED_TEST(StorageContract, WhatIsLeftOfARemovedModelIsFoundAndErased) {
   EXPECT_EQ(storage->snapshots().models(), (std::vector<std::uint32_t>{2, 77}));
 }
 
+// Snapshots can come from a process that ends early.
+TYPED_TEST(StorageContract, ASnapshotWhoseBytesFailLeavesThingsAsTheyWere) {
+  const auto storage = this->disk.open();
+  SnapshotStore& snapshots = storage->snapshots();
+  snapshots.write(1, 4, "state 4");
+  snapshots.write(1, 5, "state 5");
+  for (const std::uint64_t position : {5U, 6U}) {
+    int calls = 0;
+    const NextBytes failing = [&]() -> std::string_view {
+      if (++calls == 3) {
+        throw Error(ErrorKind::kSystem, "no more");
+      }
+      return "a piece";
+    };
+    EXPECT_THROW(snapshots.write(1, position, failing), Error);
+    EXPECT_EQ(snapshots.positions(1), (Rows{5, 4}));
+    EXPECT_EQ(bytes_in(snapshots.open(1, 5)), "state 5");
+  }
+  const std::vector<std::string> pieces{"state", " 6"};
+  std::size_t next = 0;
+  snapshots.write(1, 6, [&] { return next < 2 ? std::string_view(pieces[next++]) : ""; });
+  EXPECT_EQ(snapshots.positions(1), (Rows{6, 5}));
+  EXPECT_EQ(bytes_in(snapshots.open(1, 6)), "state 6");
+}
+
 TYPED_TEST(StorageContract, TheTwoLatestSnapshotsAreKept) {
   {
     const auto storage = this->disk.open();

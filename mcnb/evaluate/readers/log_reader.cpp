@@ -62,8 +62,13 @@ ReadReport read_log(const Input& input, const LogReadOptions& options, const Vis
   const std::string_view first_line = text.need_line();
   const LogKind kind =
       within(input.name() + ":1", [&] { return kind_of_log(trimmed(first_line)); });
-  const std::unique_ptr<LineReader> reader =
-      within(input.name(), [&] { return make_line_reader(kind, first_line, input, options); });
+  const std::unique_ptr<LineReader> reader = within(input.name() + ":1", [&] {
+    try {
+      return make_line_reader(kind, first_line, input, options);
+    } catch (const RowError& error) {
+      throw Error(ErrorKind::kInput, error.message);
+    }
+  });
   if (kind == LogKind::kCsv || kind == LogKind::kOpenBandit) {
     text.skip_line();
   }

@@ -269,7 +269,10 @@ class DsjsonWriter : public LogWriter {
   std::vector<LoggedRound> slots_;  // of an event that is not complete
 };
 
-std::string csv_cell(const std::string& text) {
+// A cell of one line, since tables are read line by line.
+std::string csv_cell(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  std::ranges::replace(text, '\r', ' ');
   if (text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') &&
       !text.ends_with(' ')) {
     return text;

@@ -76,8 +76,8 @@ TEST(LogReaders, CountWhatIsNoRound) {
       {}, &report);
   EXPECT_EQ(rounds.size(), 1U);
   EXPECT_EQ(report.text(),
-            "1 rows; left out: 1 checkpoint lines (first: file:2), 1 rewards without a decision "
-            "(first: file:3)");
+            "1 rows; left out: 1 checkpoint lines (first: file:2); left out: 1 rewards without a "
+            "decision (first: file:3)");
 }
 
 TEST(LogReaders, ReadLinesOfOurOwnShape) {
@@ -281,6 +281,9 @@ void expect_same_structure(const nlohmann::json& sample, const nlohmann::json& e
   if (sample.is_object()) {
     ASSERT_TRUE(exported.is_object()) << path;
     for (const auto& [name, value] : sample.items()) {
+      if (name == "_ba") {  // what the default policy would have shown, which rounds do not keep
+        continue;
+      }
       ASSERT_TRUE(exported.contains(name)) << path << "." << name;
       expect_same_structure(value, exported[name], path + "." + name);
     }

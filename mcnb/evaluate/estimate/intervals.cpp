@@ -64,8 +64,7 @@ GroupedFractions::GroupedFractions(std::size_t rounds)
 
 void GroupedFractions::add(const Fraction& fraction) {
   check(added_ < rounds_, "no more rounds are added than there are");
-  const std::size_t group =
-      static_cast<std::size_t>(static_cast<unsigned __int128>(added_) * groups_.size() / rounds_);
+  const std::size_t group = added_ * groups_.size() / rounds_;
   groups_[group].numerator += fraction.numerator;
   groups_[group].denominator += fraction.denominator;
   ++added_;

@@ -6,10 +6,10 @@
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
 #include "mcnb/cli/commands.h"
+#include "mcnb/cli/evaluation_plot.h"
 #include "mcnb/cli/log_input.h"
 #include "mcnb/evaluate/evaluation.h"
 #include "mcnb/evaluate/evaluation_report.h"
-#include "mcnb/experiment/plot/line_plot.h"
 
 namespace mcnb {
 namespace {
@@ -34,42 +34,13 @@ void print_tables(const Evaluation& evaluation) {
   }
 }
 
-// One line of points for each estimator, over the policies.
-void draw(const std::filesystem::path& folder, const Evaluation& evaluation) {
-  const SlotEvaluation& all = evaluation.slots.front();
-  PlotFrame frame{.title = "Estimated values with 95 % bootstrap intervals",
-                  .x = "policy",
-                  .y = "mean reward",
-                  .ticks = {{"logged", 0.0}}};
-  std::vector<PlotLine> lines;
-  lines.push_back(
-      {.label = "logged",
-       .points = {{0.0, all.logged, (all.logged_interval.high - all.logged_interval.low) / 2.0}}});
-  const auto count =
-      static_cast<double>(all.policies.empty() ? 1 : all.policies.front().estimates.size());
-  for (std::size_t k = 0; k < all.policies.size(); ++k) {
-    const auto place = static_cast<double>(k + 1);
-    frame.ticks.emplace_back(all.policies[k].name, place);
-    for (std::size_t e = 0; e < all.policies[k].estimates.size(); ++e) {
-      const PolicyEstimate& estimate = all.policies[k].estimates[e];
-      if (k == 0) {
-        lines.push_back({.label = name_of(estimate.estimator), .points = {}});
-      }
-      const double shift = 0.6 * ((static_cast<double>(e) + 0.5) / count - 0.5);
-      lines[e + 1].points.push_back({place + shift, estimate.value,
-                                     (estimate.bootstrap.high - estimate.bootstrap.low) / 2.0});
-    }
-  }
-  draw_lines(folder, "estimates", frame, lines);
-}
-
 void write_files(const std::string& output, const Evaluation& evaluation) {
   const std::filesystem::path folder = output;
   write_file(folder / "estimates.csv", estimates_table(evaluation, true).csv());
   write_file(folder / "evaluation.json", evaluation_json(evaluation) + "\n");
   fmt::print(stderr, "numbers  {}, evaluation.json\n", (folder / "estimates.csv").string());
   try {
-    draw(folder, evaluation);
+    draw_evaluation(folder, evaluation);
     fmt::print(stderr, "picture  {}, estimates.svg\n", (folder / "estimates.png").string());
   } catch (const Error& error) {
     fmt::print(stderr, "mcnb: no picture: {}\n", error.what());

@@ -115,8 +115,9 @@ TextTable weights_table(const Evaluation& evaluation) {
 }
 
 TextTable estimates_table(const Evaluation& evaluation, bool all_digits) {
-  TextTable table({"slot", "policy", "estimator", "value", "bootstrap from", "to", "Bernstein from",
-                   "to", "anytime from", "to", "difference", "from", "to", "limit", "bias"});
+  TextTable table({"slot", "policy", "estimator", "value", "bootstrap low", "bootstrap high",
+                   "Bernstein low", "Bernstein high", "anytime low", "anytime high", "difference",
+                   "difference low", "difference high", "limit", "bias"});
   for (const SlotEvaluation& slot : evaluation.slots) {
     std::vector<std::string> logged{slot_text(slot), "logged", "mean",
                                     number(slot.logged, all_digits)};

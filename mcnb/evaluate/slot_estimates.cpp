@@ -53,7 +53,12 @@ Interval bernstein_of(const Plan& plan, const PolicyRows& policy,
     const Fraction fraction = fraction_of(plan.estimator, plan.parameter, row);
     values.push_back(fraction.numerator / fraction.denominator);
   }
-  return empirical_bernstein(values, width_of(plan, policy.largest_weight, options));
+  const Interval interval =
+      empirical_bernstein(values, width_of(plan, policy.largest_weight, options));
+  const auto possible = [&](double value) {
+    return std::clamp(value, options.lowest_reward, options.highest_reward);
+  };
+  return {possible(interval.low), possible(interval.high)};
 }
 
 // The difference of a biased estimator from one without bias.

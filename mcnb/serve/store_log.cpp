@@ -8,12 +8,12 @@
 #include <deque>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/serve/model/aggregation.h"
 #include "mcnb/serve/model/event_keys.h"
 #include "mcnb/serve/model/events.h"
 #include "mcnb/serve/model/waiting_events.h"
@@ -209,25 +209,9 @@ class StoreLog {
     own->over = true;
     own->active = event.active;
     if (!event.rewards.empty()) {
-      own->reward = aggregate(event.rewards);
+      own->reward =
+          static_cast<float>(std::min(aggregate_rewards(options_.aggregation, event.rewards), 1.0));
     }
-  }
-
-  float aggregate(const std::vector<float>& rewards) const {
-    const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
-    switch (options_.aggregation) {
-      case Aggregation::kEarliest:
-        return rewards.front();
-      case Aggregation::kAverage:
-        return static_cast<float>(sum / static_cast<double>(rewards.size()));
-      case Aggregation::kMin:
-        return *std::ranges::min_element(rewards);
-      case Aggregation::kMax:
-        return *std::ranges::max_element(rewards);
-      case Aggregation::kSum:
-        break;
-    }
-    return static_cast<float>(std::min(sum, 1.0));
   }
 
   void emit() {

@@ -102,7 +102,7 @@ class JsonLinesWriter : public LogWriter {
   std::ostream& out_;
 };
 
-// The eligible actions, the chosen one first, the others as likely as they were.
+// The eligible actions: the chosen one, then the others in their order.
 std::vector<std::size_t> order_of(const LoggedRound& round) {
   std::vector<std::size_t> order(round.actions.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -37,15 +37,15 @@ EvaluationOptions options_for(std::vector<std::string> policies) {
 }
 
 TEST(Evaluation, IntervalsOfUnbiasedEstimatorsHoldTheTruth) {
-  const SyntheticWorld world;
-  const EvaluationOptions options = options_for({"random", "action=a2"});
-  const std::vector<double> truth{world.value_of_random(), world.value_of_action(2)};
+  const SyntheticWorld world{.epsilon = 0.6};
+  const EvaluationOptions options = options_for({"random", "action=a1"});
+  const std::vector<double> truth{world.value_of_random(), world.value_of_action(1)};
   const int logs = kSanitized ? 20 : repeats(200, 1000);
   std::map<std::pair<std::string, Estimator>, int> held;
   int anytime = 0;
   for (int log = 0; log < logs; ++log) {
     const std::uint64_t seed = test_seed() * 10'000 + static_cast<std::uint64_t>(log);
-    const Evaluation evaluation = evaluate(synthetic_log(world, seed, 1000), options);
+    const Evaluation evaluation = evaluate(synthetic_log(world, seed, 1200), options);
     for (std::size_t k = 0; k < truth.size(); ++k) {
       const PolicyEvaluation& policy = evaluation.slots.front().policies[k];
       ASSERT_GE(policy.weights.effective_size, 200.0);

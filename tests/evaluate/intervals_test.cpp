@@ -124,7 +124,7 @@ TEST(ConfidenceSequence, TheBoundIsThatOfItsDefinition) {
 
 // The value changes halfway, weights reach 40 although nobody said so, and every round looks.
 TEST(ConfidenceSequence, HoldsOverTheWholePathWithoutABoundOnTheWeights) {
-  const int paths = repeats(100, 1000);
+  const int paths = repeats(60, 1000);
   int missed = 0;
   double last_width = 0.0;
   for (int path = 0; path < paths; ++path) {
@@ -139,7 +139,7 @@ TEST(ConfidenceSequence, HoldsOverTheWholePathWithoutABoundOnTheWeights) {
           rng.chance(0.025) ? 0.5 / 0.025 * 2.0 * (rng.chance(0.5) ? 1.0 : 0.0) : 0.5 / 0.975;
       sequence.add(weight, rng.chance(truth) ? 1.0 : 0.0);
       total += truth;
-      if (t < 200 || t % 50 == 0) {
+      if (t < 50 || t % 100 == 0) {
         held = held && sequence.interval().contains(total / t);
       }
     }

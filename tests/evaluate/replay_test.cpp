@@ -49,7 +49,7 @@ TEST(TargetPolicies, DoWhatTheirNamesSay) {
 TEST(TargetPolicies, ASavedPolicyChoosesAsBefore) {
   const TemporaryFolder folder;
   ThreadPool threads(1);
-  const PolicySpec spec = parse_policy("linucb:exploration=0.3");
+  const PolicySpec spec = parse_policy("linucb:alpha=0.3");
   const PolicySetup setup{.inputs = 16, .users = 2, .threads = &threads, .user_features = {}};
   const std::unique_ptr<Policy> policy = make_policy(spec, setup);
   const std::vector<LoggedRound> rounds = synthetic_log({}, 1, 200);

@@ -158,7 +158,7 @@ double RunningLowerBound::bound(double alpha) const {
     high = std::min(high, (goal - bet.log_share + bet.psi * squares_) / bet.rate);
   }
   double low = 0.0;
-  for (int i = 0; i < 100 && low < high; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const double middle = low + (high - low) / 2.0;
     (log_wealth(middle, squares_) < goal ? low : high) = middle;
   }

@@ -88,9 +88,10 @@ void add_evaluate_command(CLI::App& app) {
       app.add_subcommand("evaluate", "Estimate from a log what other policies would have earned");
   add_log_flags(*command, flags->log);
   command
-      ->add_option("--policy", flags->options.policies,
-                   "random, first, action=ID, state=FILE[:epsilon=E], replay=POLICY or "
-                   "progressive=POLICY; several with commas")
+      ->add_option(
+          "--policy", flags->options.policies,
+          "random, first, action=ID, state=FILE[:epsilon=E], frequency=LOG, replay=POLICY or "
+          "progressive=POLICY; several with commas")
       ->delimiter(',')
       ->required();
   command

@@ -46,6 +46,21 @@ TEST(TargetPolicies, DoWhatTheirNamesSay) {
   }
 }
 
+TEST(TargetPolicies, CanChooseAsOftenAsAnotherLog) {
+  const TemporaryFolder folder;
+  put_file(folder / "log.csv",
+           "action,probability,reward,slot\nx,1,0,0\nx,1,0,0\ny,1,0,0\nz,1,0,0\nz,1,0,1\n");
+  const std::string name = "frequency=" + std::string(folder / "log.csv");
+  LoggedRound round;
+  round.actions = {{"x", ""}, {"y", ""}, {"w", ""}};
+  using List = std::vector<double>;
+  EXPECT_EQ(probabilities_of(name, round), (List{2.0 / 3.0, 1.0 / 3.0, 0.0}));
+  round.eligible = {false, true, true};
+  EXPECT_EQ(probabilities_of(name, round), (List{0.0, 1.0, 0.0}));
+  round.slot = 1;
+  EXPECT_EQ(probabilities_of(name, round), (List{0.0, 0.5, 0.5}));
+}
+
 TEST(TargetPolicies, ASavedPolicyChoosesAsBefore) {
   const TemporaryFolder folder;
   ThreadPool threads(1);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "mcnb/bandit/saved_policy.h"
+#include "mcnb/evaluate/policies/frequency_policy.h"
 #include "mcnb/evaluate/policies/policy_rounds.h"
 
 namespace mcnb {
@@ -26,8 +27,7 @@ void add_uniform(const LoggedRound& round, double total, std::span<double> actio
 class RandomTarget : public TargetPolicy {
  public:
   void probabilities(const RoundView& view, std::span<double> actions) override {
-    std::ranges::fill(actions, 0.0);
-    add_uniform(view.round, 1.0, actions);
+    set_uniform(view.round, actions);
   }
 };
 
@@ -63,7 +63,7 @@ class ActionTarget : public TargetPolicy {
         return;
       }
     }
-    add_uniform(view.round, 1.0, actions);
+    set_uniform(view.round, actions);
   }
 
  private:
@@ -126,6 +126,11 @@ std::unique_ptr<TargetPolicy> make_saved_target(std::string path, ThreadPool& th
 
 }  // namespace
 
+void set_uniform(const LoggedRound& round, std::span<double> actions) {
+  std::ranges::fill(actions, 0.0);
+  add_uniform(round, 1.0, actions);
+}
+
 EligibleRound eligible_round(const RoundView& view, UserId user) {
   EligibleRound eligible;
   eligible.round.id = RoundId{view.number};
@@ -146,6 +151,7 @@ EligibleRound eligible_round(const RoundView& view, UserId user) {
 std::unique_ptr<TargetPolicy> make_target_policy(const std::string& name, ThreadPool& threads) {
   constexpr std::string_view kAction = "action=";
   constexpr std::string_view kState = "state=";
+  constexpr std::string_view kFrequency = "frequency=";
   if (name == "random") {
     return std::make_unique<RandomTarget>();
   }
@@ -158,9 +164,12 @@ std::unique_ptr<TargetPolicy> make_target_policy(const std::string& name, Thread
   if (name.starts_with(kState) && name.size() > kState.size()) {
     return make_saved_target(name.substr(kState.size()), threads);
   }
+  if (name.starts_with(kFrequency) && name.size() > kFrequency.size()) {
+    return std::make_unique<FrequencyTarget>(name.substr(kFrequency.size()));
+  }
   throw Error(ErrorKind::kUsage,
               fmt::format("policy \"{}\": expected random, first, action=ID, state=FILE, "
-                          "replay=POLICY or progressive=POLICY",
+                          "frequency=LOG, replay=POLICY or progressive=POLICY",
                           name));
 }
 

@@ -29,12 +29,16 @@ class TargetPolicy {
 };
 
 // The policy of this name:
-//   random       every eligible action is equally likely
-//   first        the first eligible action
-//   action=ID    always the action with this id, or of this number where actions have no ids; where
-//                it is not eligible, every eligible action is equally likely
-//   state=FILE   the policy that save_policy_file saved, greedy; state=FILE:epsilon=E explores
+//   random         every eligible action is equally likely
+//   first          the first eligible action
+//   action=ID      always the action with this id, or of this number where actions have no ids;
+//                  where it is not eligible, every eligible action is equally likely
+//   state=FILE     the policy that save_policy_file saved, greedy; state=FILE:epsilon=E explores
+//   frequency=LOG  as often as this log chose it, slot by slot (FrequencyTarget)
 // Borrows the threads. Throws Error (kUsage) for any other name, and what reading the file throws.
 std::unique_ptr<TargetPolicy> make_target_policy(const std::string& name, ThreadPool& threads);
+
+// Makes every eligible action equally likely.
+void set_uniform(const LoggedRound& round, std::span<double> actions);
 
 }  // namespace mcnb

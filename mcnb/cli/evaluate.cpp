@@ -62,7 +62,8 @@ void run_evaluate(EvaluateFlags flags) {
   ThreadPool threads(0);
   std::string report;
   const Evaluation evaluation =
-      evaluate_log([&](const VisitRound& visit) { report = read_log(flags.log, true, visit); },
+      evaluate_log([&](bool features,
+                       const VisitRound& visit) { report = read_log(flags.log, features, visit); },
                    flags.options, threads);
   if (flags.format == "json") {
     fmt::print("{}\n", evaluation_json(evaluation));

@@ -92,7 +92,7 @@ class LogEvaluation {
 
   // The first time through the log: its health, and the model of the rewards.
   void look() {
-    read_([&](const LoggedRound& round) {
+    read_(needs_features_, [&](const LoggedRound& round) {
       result_.excluded += round.excluded ? 1 : 0;
       result_.unrewarded += !round.excluded && !round.reward ? 1 : 0;
       if (!is_used(round)) {
@@ -132,7 +132,7 @@ class LogEvaluation {
   // The second time: what the policies do.
   void play() {
     std::uint64_t number = 0;
-    read_([&](const LoggedRound& round) {
+    read_(needs_features_, [&](const LoggedRound& round) {
       if (is_used(round) && number < result_.log.rounds) {
         const std::span<const float> features =
             needs_features_ ? features_.of(round) : std::span<const float>{};

@@ -76,9 +76,10 @@ struct Evaluation {
   std::vector<std::string> warnings;
 };
 
-// Reads the rounds of a log from front to back. Called twice: the second time there may be further
-// rounds at the end, which are not evaluated.
-using ReadRounds = std::function<void(const VisitRound& visit)>;
+// Reads the rounds of a log from front to back; without `features`, contexts and features may be
+// missing. Called twice: the second time there may be further rounds at the end, which are not
+// evaluated.
+using ReadRounds = std::function<void(bool features, const VisitRound& visit)>;
 
 // What policies would have earned on the log. Results do not depend on the number of threads.
 // Throws Error: kUsage for an unknown policy; kInput for an empty log, and for a log without

@@ -271,7 +271,10 @@ TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
     options.estimators = {Estimator::kIps, Estimator::kSnips};
     ThreadPool threads(1);
     const Evaluation evaluation = evaluate_log(
-        [&](const VisitRound& visit) { read_log_file(log_of(log), {.features = false}, visit); },
+        [&](bool features, const VisitRound& visit) {
+          EXPECT_FALSE(features);
+          read_log_file(log_of(log), {.features = features}, visit);
+        },
         options, threads);
     EXPECT_NEAR(evaluation.slots[0].logged, rates.at(log), 1e-9);
     ASSERT_EQ(evaluation.slots.size(), 4U);

@@ -70,7 +70,7 @@ inline Evaluation evaluate(const std::vector<LoggedRound>& rounds, const Evaluat
                            std::size_t threads = 1) {
   ThreadPool pool(threads);
   return evaluate_log(
-      [&](const VisitRound& visit) {
+      [&](bool, const VisitRound& visit) {
         for (const LoggedRound& round : rounds) {
           visit(round);
         }

@@ -51,12 +51,24 @@ void LogHealth::add(const LoggedRound& round) {
         std::abs(round.probabilities[round.chosen] - round.probability) < kProbabilityTolerance;
     unsummed += std::abs(sum - 1.0) > kProbabilityTolerance || !same ? 1 : 0;
   }
+  note_actions(round);
+  note(taken, action_name(round, round.chosen));
+}
+
+// Most logs offer the same actions round after round, so names are compared before they are noted.
+void LogHealth::note_actions(const LoggedRound& round) {
+  if (round.eligible.empty() &&
+      std::ranges::equal(round.actions, noted_, {}, &RoundAction::id, &RoundAction::id)) {
+    return;
+  }
   for (std::size_t i = 0; i < round.actions.size(); ++i) {
     if (round.is_eligible(i)) {
       note(actions, action_name(round, i));
     }
   }
-  note(taken, action_name(round, round.chosen));
+  if (round.eligible.empty()) {
+    noted_ = round.actions;
+  }
 }
 
 WeightHealth weight_health(std::span<const EvaluatedRow> rows) {

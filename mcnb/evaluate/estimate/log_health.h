@@ -34,7 +34,10 @@ class LogHealth {
   bool is_deterministic() const { return certain == rounds && forced < rounds; }
 
  private:
+  void note_actions(const LoggedRound& round);
+
   double first_drop_ = 0.0;
+  std::vector<RoundAction> noted_;  // the actions of the last round whose names were looked at
 };
 
 // How a policy's weights look on a log.

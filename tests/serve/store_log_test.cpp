@@ -2,6 +2,7 @@
 
 #include "mcnb/serve/store_log.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>

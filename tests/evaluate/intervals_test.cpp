@@ -78,6 +78,21 @@ TEST(Intervals, TheBootstrapScattersAsMeansDo) {
   EXPECT_NE(bootstrap(series, 10, 1)[0], bootstrap(series, 10, 2)[0]);
 }
 
+// One of 40 gaps between 39 values holds the next one with the probability 1/40, which is 2.5 %.
+TEST(Intervals, TheMiddleLeavesOutOneGapInForty) {
+  std::vector<double> values;
+  for (int i = 39; i >= 1; --i) {
+    values.push_back(i);
+  }
+  EXPECT_EQ(middle_of(values).low, 1.0);
+  EXPECT_EQ(middle_of(values).high, 39.0);
+  for (int i = 40; i <= 79; ++i) {
+    values.push_back(i);
+  }
+  EXPECT_EQ(middle_of(values).low, 2.0);
+  EXPECT_EQ(middle_of(values).high, 78.0);
+}
+
 // The bound by its definition: the least S at which the average over all bets, computed from every
 // round anew, does not exceed 1 / alpha.
 double plain_bound(const std::vector<double>& values, double alpha) {

@@ -109,7 +109,9 @@ Interval middle_of(std::vector<double> values) {
   check(!values.empty(), "an interval needs values");
   std::ranges::sort(values);
   const auto at = [&](double share) {
-    const double place = share * static_cast<double>(values.size() - 1);
+    // Of B values, B + 1 gaps are equally likely to hold the next one.
+    const auto last = static_cast<double>(values.size() - 1);
+    const double place = std::clamp(share * (last + 2.0) - 1.0, 0.0, last);
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, values.size() - 1);
     const double part = place - static_cast<double>(below);

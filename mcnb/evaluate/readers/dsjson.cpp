@@ -55,7 +55,7 @@ std::uint32_t read_order(const Object& outcome, const OrderNames& names, LoggedR
   return order.front();
 }
 
-void read_actions(const Object& context, LoggedRound& round) {
+void read_multi(const Object& context, LoggedRound& round) {
   round.actions.clear();
   for (const Element element : json::array_of(json::need(context, "_multi"), "_multi")) {
     const Object action = json::object_of(element, "_multi");
@@ -127,7 +127,7 @@ class DsjsonReader : public LineReader {
       round_.drop_probability = json::number_of(*drop, "pdrop");
     }
     round_.context = json::without(context, {"_multi", "_slots", "_user"});
-    read_actions(context, round_);
+    read_multi(context, round_);
   }
 
   void read_single(const Object& event, const VisitRound& visit) {

@@ -9,7 +9,8 @@ set(watch -fsanitize=address,undefined -fno-sanitize-recover=all)
 file(GLOB_RECURSE watched_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/mcnb/base/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/storage/*.cpp
   ${PROJECT_SOURCE_DIR}/mcnb/numeric/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/bandit/*.cpp
-  ${PROJECT_SOURCE_DIR}/mcnb/data/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/serve/*.cpp)
+  ${PROJECT_SOURCE_DIR}/mcnb/data/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/serve/*.cpp
+  ${PROJECT_SOURCE_DIR}/mcnb/logs/*.cpp ${PROJECT_SOURCE_DIR}/mcnb/evaluate/*.cpp)
 # Those compiled for several instruction sets only compute; watched, each takes minutes to compile.
 foreach(source ${watched_sources})
   file(STRINGS ${source} targets REGEX "foreach_target")

@@ -24,6 +24,7 @@ FuzzTarget fuzz_edge_list;
 FuzzTarget fuzz_idx;
 FuzzTarget fuzz_json_ratings;
 FuzzTarget fuzz_labelled_text;
+FuzzTarget fuzz_logs;
 FuzzTarget fuzz_notmnist;
 FuzzTarget fuzz_npy;
 FuzzTarget fuzz_picture;
@@ -52,6 +53,7 @@ const std::vector<NamedTarget> kTargets = {{"cifar10", fuzz_cifar10},
                                            {"idx", fuzz_idx},
                                            {"json_ratings", fuzz_json_ratings},
                                            {"labelled_text", fuzz_labelled_text},
+                                           {"logs", fuzz_logs},
                                            {"notmnist", fuzz_notmnist},
                                            {"npy", fuzz_npy},
                                            {"picture", fuzz_picture},

@@ -37,16 +37,18 @@ struct Layer {
 };
 inline const std::vector<Layer> kLayers = {
     {"base", {}},
+    {"logs", {"base"}},
     {"storage", {"base"}},
     {"numeric", {"base"}},
     {"bandit", {"numeric"}},
     {"data", {"numeric"}},
+    {"evaluate", {"bandit", "data", "logs"}},
     {"environment", {"bandit", "data"}},
     {"experiment", {"environment", "storage"}},
     {"theory", {"experiment"}},
-    {"serve", {"bandit", "storage"}},
+    {"serve", {"bandit", "storage", "logs"}},
     {"bench", {"theory", "serve"}},
-    {"cli", {"bench"}},
+    {"cli", {"bench", "evaluate"}},
 };
 inline constexpr std::array<std::string_view, 3> kLayersThatPrint = {"serve", "bench", "cli"};
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/bandit/policy_kind.h"
+#include "mcnb/bandit/saved_policy.h"
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
@@ -218,6 +219,42 @@ std::unique_ptr<Policy> load_policy_file(const std::string& path, const PolicySp
     policy->load(reader);
   });
   return policy;
+}
+
+SavedPolicy load_saved_policy(const std::string& path, ThreadPool& threads) {
+  SavedPolicy saved;
+  load_state_file(path, kPolicyFile, [&](StateReader& reader) {
+    OptionValues values = read_options(reader);
+    constexpr std::string_view kOption = "option ";
+    for (const auto& [name, text] : values) {
+      if (name.starts_with(kOption)) {
+        saved.spec.options[name.substr(kOption.size())] = text;
+      }
+    }
+    saved.spec.name = saved.spec.label = values["policy"];
+    complete_options(saved.spec);
+    const auto number = [&](const char* name, double largest) {
+      return parse_count(name, {.low = 0.0, .high = largest}, values[name]);
+    };
+    if (number("features of a user", 1e9) > 0) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("{}: this policy knows the features of its users, which the file does "
+                      "not hold",
+                      path));
+    }
+    constexpr double kLargest = 4294967295.0;
+    saved.setup = {
+        .inputs = static_cast<std::uint32_t>(number("inputs", kLargest)),
+        .users = static_cast<std::size_t>(number("users at the start", kLargest)),
+        .seed = number("seed", 18446744073709549568.0),
+        .threads = &threads,
+        .user_features = {},
+        .block_length = static_cast<std::uint32_t>(number("features of a block", kLargest))};
+    saved.policy = make_policy(saved.spec, saved.setup);
+    saved.policy->load(reader);
+  });
+  return saved;
 }
 
 }  // namespace mcnb

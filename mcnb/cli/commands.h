@@ -42,6 +42,8 @@ void run_plan_file(const std::string& path, const std::string& output, const std
                    bool fresh);
 
 void add_serve_command(CLI::App& app);
+void add_log_commands(CLI::App& app);  // log show, export
+void add_evaluate_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 
 }  // namespace mcnb

@@ -28,6 +28,8 @@ int run(int argc, char** argv) {
   mcnb::add_reproduce_commands(app);
   mcnb::add_theory_command(app);
   mcnb::add_serve_command(app);
+  mcnb::add_log_commands(app);
+  mcnb::add_evaluate_command(app);
   mcnb::add_bench_command(app);
   try {
     app.parse(argc, argv);

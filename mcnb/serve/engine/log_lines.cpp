@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 
 namespace mcnb {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/logs/json_features.h"
 #include "mcnb/serve/http/json_reader.h"
-#include "mcnb/serve/model/features.h"
 #include "mcnb/serve/model/model_options.h"
 
 namespace mcnb {
@@ -32,8 +32,6 @@ class FeatureReader {
   void hash_action(const JsonValue* value, const std::string& field);
   void collect(const JsonValue& value, std::uint64_t path, const std::string& field,
                std::vector<Token>& tokens);
-  void collect_array(const JsonArray& values, std::uint64_t path, const std::string& field,
-                     std::vector<Token>& tokens);
 
   const ModelOptions& model_;
   std::uint64_t user_path_;     // hash of the model's user path; 0 if it has none

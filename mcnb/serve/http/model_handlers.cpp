@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
 #include "mcnb/serve/http/handlers.h"
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 #include "mcnb/serve/http/response_json.h"
 
 namespace mcnb {

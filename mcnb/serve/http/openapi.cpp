@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 #include "mcnb/serve/http/routes.h"
 
 namespace mcnb {

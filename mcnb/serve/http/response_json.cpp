@@ -1,6 +1,6 @@
 #include "mcnb/serve/http/response_json.h"
 
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 
 namespace mcnb {
 namespace {

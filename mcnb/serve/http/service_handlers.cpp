@@ -2,7 +2,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/http/handlers.h"
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 #include "mcnb/serve/http/metrics_text.h"
 #include "mcnb/serve/http/openapi.h"
 

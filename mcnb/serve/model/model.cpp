@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <utility>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
 #include "mcnb/base/option_codec.h"
+#include "mcnb/serve/model/aggregation.h"
 #include "mcnb/serve/model/event_keys.h"
 
 namespace mcnb {
@@ -310,21 +310,9 @@ float Model::aggregate(const WaitingEvent& event) {
     ++counts_.defaults;
     return static_cast<float>(options_.default_reward);
   }
-  const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
-  switch (options_.aggregation) {
-    case Aggregation::kEarliest:
-      return rewards.front();
-    case Aggregation::kAverage:
-      return static_cast<float>(sum / static_cast<double>(rewards.size()));
-    case Aggregation::kMin:
-      return *std::ranges::min_element(rewards);
-    case Aggregation::kMax:
-      return *std::ranges::max_element(rewards);
-    case Aggregation::kSum:
-      break;
-  }
-  counts_.clipped += sum > 1.0 ? 1 : 0;
-  return static_cast<float>(std::min(sum, 1.0));
+  const double reward = aggregate_rewards(options_.aggregation, rewards);
+  counts_.clipped += reward > 1.0 ? 1 : 0;
+  return static_cast<float>(std::min(reward, 1.0));
 }
 
 void Model::add_lesson(WaitingEvent event, float reward) {

@@ -7,7 +7,7 @@
 
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/response_json.h"
-#include "mcnb/serve/model/features.h"
+#include "mcnb/logs/features.h"
 #include "tests/serve/http/refusal.h"
 
 namespace mcnb::request_json_test {

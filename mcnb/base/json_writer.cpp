@@ -1,4 +1,4 @@
-#include "mcnb/serve/http/json_writer.h"
+#include "mcnb/base/json_writer.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "mcnb/serve/model/features.h"
+#include "mcnb/logs/features.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,58 @@
+#include "mcnb/cli/evaluation_plot.h"
+
+#include <fmt/core.h>
+
+#include "mcnb/experiment/plot/gnuplot.h"
+
+namespace mcnb {
+namespace {
+
+// Estimators stand side by side around the place of their policy.
+double place_of(std::size_t policy, std::size_t estimator, std::size_t estimators) {
+  const double shift = (static_cast<double>(estimator) + 0.5) / static_cast<double>(estimators);
+  return static_cast<double>(policy) + 0.7 * (shift - 0.5);
+}
+
+}  // namespace
+
+PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation& evaluation) {
+  constexpr const char* kName = "estimates";
+  const SlotEvaluation& all = evaluation.slots.front();
+  std::string ticks = "\"logged\" 0";
+  std::string data =
+      fmt::format("0 {} {} {}\n", all.logged, all.logged_interval.low, all.logged_interval.high);
+  std::string plots = fmt::format(
+      "'{0}.dat' index 0 using 1:2:3:4 with yerrorbars linecolor rgb '{1}' linewidth 2 "
+      "pointtype {2} title 'logged'",
+      kName, colour_of(0), mark_of(0));
+  for (std::size_t k = 0; k < all.policies.size(); ++k) {
+    ticks += fmt::format(", {} {}", gnuplot_string(all.policies[k].name), k + 1);
+  }
+  const std::size_t estimators = all.policies.empty() ? 0 : all.policies.front().estimates.size();
+  for (std::size_t e = 0; e < estimators; ++e) {
+    data += "\n\n";
+    for (std::size_t k = 0; k < all.policies.size(); ++k) {
+      const PolicyEstimate& estimate = all.policies[k].estimates[e];
+      data += fmt::format("{} {} {} {}\n", place_of(k + 1, e, estimators), estimate.value,
+                          estimate.bootstrap.low, estimate.bootstrap.high);
+    }
+    plots += fmt::format(
+        ", '{0}.dat' index {1} using 1:2:3:4 with yerrorbars linecolor rgb '{2}' linewidth 2 "
+        "pointtype {3} title {4}",
+        kName, e + 1, colour_of(e + 1), mark_of(e + 1),
+        gnuplot_string(name_of(all.policies.front().estimates[e].estimator)));
+  }
+  std::string script =
+      std::string(kPlotStyle) +
+      fmt::format(
+          "set title \"Estimated values and their 95 % bootstrap intervals\" noenhanced\n"
+          "set ylabel \"mean reward\"\nset xtics ({}) noenhanced\nset bars small\n"
+          "set offsets 0.5, 0.5, graph 0.05, graph 0.05\nset key {} noenhanced\n",
+          ticks, kLegendBelow);
+  for (const char* kind : {"png", "svg"}) {
+    script += start_picture(kName, kind, "1300,720") + "plot " + plots + "\nunset output\n";
+  }
+  return draw_picture(folder, kName, data, script);
+}
+
+}  // namespace mcnb

@@ -1,0 +1,79 @@
+#include "mcnb/cli/log_input.h"
+
+#include <fmt/core.h>
+
+#include "mcnb/base/error.h"
+#include "mcnb/evaluate/readers/log_reader.h"
+#include "mcnb/logs/timestamps.h"
+#include "mcnb/serve/store_log.h"
+
+namespace mcnb {
+namespace {
+
+std::optional<std::int64_t> time_of(const char* flag, const std::string& text) {
+  if (text.empty()) {
+    return std::nullopt;
+  }
+  const std::optional<std::int64_t> time = parse_time(text);
+  if (!time) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} \"{}\": expected a time such as 2026-01-31 or 2026-01-31T12:00:00Z",
+                            flag, text));
+  }
+  return time;
+}
+
+std::string text_of(const StoreLogReport& report) {
+  std::string text = fmt::format("model {}: {} decisions", report.model, report.rounds);
+  if (report.unactivated > 0) {
+    text += fmt::format("; {} of them were never activated", report.unactivated);
+  }
+  if (report.waiting > 0) {
+    text += fmt::format("; left out: {} that still wait for their rewards", report.waiting);
+  }
+  if (report.forgotten > 0) {
+    text += fmt::format("; left out: {} of forgotten users", report.forgotten);
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_log_flags(CLI::App& command, LogFlags& flags) {
+  command
+      .add_option("log", flags.path,
+                  "A file (dsjson, JSON lines, CSV, Open Bandit; plain or .gz) or the data folder "
+                  "of mcnb serve")
+      ->required();
+  command.add_option("--model", flags.model, "The model, of a data folder with several");
+  command.add_option("--from", flags.from, "The time from which decisions count: 2026-01-31");
+  command.add_option("--to", flags.to, "The time before which decisions count");
+  command
+      .add_option("--skip-bad", flags.skip_bad, "Damaged lines to leave out before one is an error")
+      ->capture_default_str();
+}
+
+std::string read_log(const LogFlags& flags, bool features, const VisitRound& visit) {
+  const std::optional<std::int64_t> from = time_of("--from", flags.from);
+  const std::optional<std::int64_t> to = time_of("--to", flags.to);
+  if (is_data_folder(flags.path)) {
+    return text_of(
+        read_store_log(flags.path, {.model = flags.model, .from = from, .to = to}, visit));
+  }
+  if (!flags.model.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--model: {} is not the data folder of a service", flags.path));
+  }
+  const VisitRound chosen = [&](const LoggedRound& round) {
+    if ((from || to) && !round.time) {
+      throw Error(ErrorKind::kUsage, "--from and --to need a log whose rounds have times");
+    }
+    if ((!from || *round.time >= *from) && (!to || *round.time < *to)) {
+      visit(round);
+    }
+  };
+  return read_log_file(flags.path, {.skip_bad = flags.skip_bad, .features = features}, chosen)
+      .text();
+}
+
+}  // namespace mcnb

@@ -1,0 +1,98 @@
+#include "mcnb/evaluate/estimate/log_health.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace mcnb {
+namespace {
+
+constexpr std::size_t kMostNamed = 10'000;  // actions that are told apart
+constexpr std::size_t kLargestShown = 5;
+constexpr double kNormal = 1.959963984540054;  // the 97.5 % quantile
+
+void note(std::set<std::string>& names, const std::string& name) {
+  if (names.size() < kMostNamed) {
+    names.insert(name);
+  }
+}
+
+}  // namespace
+
+std::string action_name(const LoggedRound& round, std::size_t action) {
+  const std::string& id = round.actions[action].id;
+  return id.empty() ? std::to_string(action) : id;
+}
+
+void LogHealth::add(const LoggedRound& round) {
+  const double reward = round.reward.value_or(0.0);
+  if (rounds == 0) {
+    first_drop_ = round.drop_probability;
+    lowest_reward = highest_reward = reward;
+  }
+  ++rounds;
+  lowest_reward = std::min(lowest_reward, reward);
+  highest_reward = std::max(highest_reward, reward);
+  positive += reward > 0.0 ? 1 : 0;
+  defaults += round.default_reward ? 1 : 0;
+  const auto eligible = round.eligible.empty()
+                            ? round.actions.size()
+                            : static_cast<std::size_t>(std::ranges::count(round.eligible, true));
+  certain += round.probability >= 1.0 ? 1 : 0;
+  forced += round.probability >= 1.0 && eligible == 1 ? 1 : 0;
+  least_probability = std::min(least_probability, round.probability);
+  drops_differ = drops_differ || round.drop_probability != first_drop_;
+  if (round.probabilities.empty()) {
+    only_chosen += eligible > 1 ? 1 : 0;
+  } else {
+    const double sum = std::accumulate(round.probabilities.begin(), round.probabilities.end(), 0.0);
+    const bool same =
+        std::abs(round.probabilities[round.chosen] - round.probability) < kProbabilityTolerance;
+    unsummed += std::abs(sum - 1.0) > kProbabilityTolerance || !same ? 1 : 0;
+  }
+  note_actions(round);
+  note(taken, action_name(round, round.chosen));
+}
+
+// Most logs offer the same actions round after round, so names are compared before they are noted.
+void LogHealth::note_actions(const LoggedRound& round) {
+  if (round.eligible.empty() &&
+      std::ranges::equal(round.actions, noted_, {}, &RoundAction::id, &RoundAction::id)) {
+    return;
+  }
+  for (std::size_t i = 0; i < round.actions.size(); ++i) {
+    if (round.is_eligible(i)) {
+      note(actions, action_name(round, i));
+    }
+  }
+  if (round.eligible.empty()) {
+    noted_ = round.actions;
+  }
+}
+
+WeightHealth weight_health(std::span<const EvaluatedRow> rows) {
+  WeightHealth health;
+  std::vector<double> weights;
+  double sum = 0.0;
+  double squares = 0.0;
+  for (const EvaluatedRow& row : rows) {
+    weights.push_back(row.weight);
+    sum += row.weight;
+    squares += row.weight * row.weight;
+  }
+  const auto count = static_cast<double>(rows.size());
+  health.effective_size = squares > 0.0 ? sum * sum / squares : 0.0;
+  health.mean = sum / count;
+  const double variance = std::max(0.0, (squares - sum * sum / count) / std::max(1.0, count - 1.0));
+  const double half = kNormal * std::sqrt(variance / count);
+  health.mean_interval = {health.mean - half, health.mean + half};
+  const std::size_t shown = std::min(kLargestShown, weights.size());
+  std::ranges::partial_sort(weights, weights.begin() + static_cast<std::ptrdiff_t>(shown),
+                            std::greater<>());
+  weights.resize(shown);
+  health.largest = std::move(weights);
+  return health;
+}
+
+}  // namespace mcnb

@@ -1,0 +1,196 @@
+// Every estimator beside its formula, written once more from the papers.
+
+#include "mcnb/evaluate/estimate/estimators.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "mcnb/evaluate/estimate/log_health.h"
+#include "mcnb/evaluate/estimate/reward_model.h"
+#include "tests/evaluate/synthetic_log.h"
+#include "tests/expect_error.h"
+
+namespace mcnb::estimators_test {
+namespace {
+
+// The mean of term(row) over rounds, each counted by its sample weight.
+template <class Term>
+double plain_mean(const std::vector<EvaluatedRow>& rows, Term term) {
+  double sum = 0.0;
+  double count = 0.0;
+  for (const EvaluatedRow& row : rows) {
+    sum += row.sample_weight * term(row);
+    count += row.sample_weight;
+  }
+  return sum / count;
+}
+
+double plain_value(Estimator estimator, double m, const std::vector<EvaluatedRow>& rows) {
+  switch (estimator) {
+    case Estimator::kIps:
+      return plain_mean(rows, [](const EvaluatedRow& row) { return row.weight * row.reward; });
+    case Estimator::kClippedIps:
+      return plain_mean(rows, [m](const EvaluatedRow& row) {
+        return (row.weight > m ? m : row.weight) * row.reward;
+      });
+    case Estimator::kSnips:
+      return plain_mean(rows, [](const EvaluatedRow& row) { return row.weight * row.reward; }) /
+             plain_mean(rows, [](const EvaluatedRow& row) { return row.weight; });
+    case Estimator::kDirect:
+      return plain_mean(rows, [](const EvaluatedRow& row) { return row.model_policy; });
+    case Estimator::kDoublyRobust:
+      return plain_mean(rows, [](const EvaluatedRow& row) {
+        return row.model_policy + row.weight * (row.reward - row.model_logged);
+      });
+    case Estimator::kSwitch:
+      return plain_mean(rows, [m](const EvaluatedRow& row) {
+        const double correction = row.weight * (row.reward - row.model_logged);
+        return row.model_policy + (row.weight > m ? 0.0 : correction);
+      });
+    case Estimator::kShrinkage:
+      return plain_mean(rows, [m](const EvaluatedRow& row) {
+        const double shrunk =
+            std::isinf(m) ? row.weight : m * row.weight / (row.weight * row.weight + m);
+        return row.model_policy + shrunk * (row.reward - row.model_logged);
+      });
+  }
+  return 0.0;
+}
+
+TEST(Estimators, EqualTheirPlainFormulas) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const std::vector<EvaluatedRow> rows = cases::drawn_rows(seed, 500);
+    for (const Estimator estimator : kEveryEstimator) {
+      for (const double parameter : {0.1, 0.7, 5.0, kNoLimit}) {
+        EXPECT_NEAR(value_of(estimator, parameter, rows), plain_value(estimator, parameter, rows),
+                    1e-12)
+            << name_of(estimator) << " " << parameter;
+      }
+    }
+  }
+}
+
+// Plain search: no limit among those tried has less estimated error.
+TEST(Estimators, LimitsHaveTheLeastEstimatedError) {
+  const std::vector<EvaluatedRow> rows = cases::drawn_rows(4, 300);
+  const auto squared_error = [&](Estimator estimator, double m) {
+    const double value = plain_value(estimator, m, rows);
+    double squares = 0.0;
+    double count = 0.0;
+    for (const EvaluatedRow& row : rows) {
+      const double term = plain_value(estimator, m, {row});
+      squares += std::pow(row.sample_weight * (term - value), 2);
+      count += row.sample_weight;
+    }
+    return squares / (count * count) + std::pow(value - plain_value(estimator, kNoLimit, rows), 2);
+  };
+  double largest = 0.0;
+  for (const EvaluatedRow& row : rows) {
+    largest = std::max(largest, row.weight);
+  }
+  for (const Estimator estimator :
+       {Estimator::kClippedIps, Estimator::kSwitch, Estimator::kShrinkage}) {
+    const double chosen = choose_parameter(estimator, rows);
+    double least = squared_error(estimator, kNoLimit);
+    for (int i = 1; i <= 20; ++i) {
+      const double tried = estimator == Estimator::kShrinkage
+                               ? 256.0 * largest * largest * std::pow(0.25, i)
+                               : largest * std::pow(0.5, i);
+      least = std::min(least, squared_error(estimator, tried));
+    }
+    EXPECT_NEAR(squared_error(estimator, chosen), least, 1e-15) << name_of(estimator);
+    EXPECT_LT(chosen, kNoLimit) << name_of(estimator);
+  }
+  EXPECT_EQ(choose_parameter(Estimator::kIps, rows), kNoLimit);
+}
+
+TEST(Estimators, AreNamedByFlags) {
+  EXPECT_EQ(parse_estimator("switch-dr"), Estimator::kSwitch);
+  expect_error(ErrorKind::kUsage,
+               "expected one of ips, clipped-ips, snips, dm, dr, switch-dr, dros",
+               [] { parse_estimator("IPSX"); });
+}
+
+// The ridge solution by elimination, from the rounds outside the fold.
+TEST(RewardModel, PredictsFromOtherFoldsOnly) {
+  constexpr std::size_t kDimension = 3;
+  constexpr double kLambda = 0.5;
+  CrossFittedModel model(kDimension, kLambda);
+  std::vector<std::array<float, kDimension>> inputs;
+  std::vector<double> rewards;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    Rng rng(6, Stream::kTest, i);
+    auto& input = inputs.emplace_back();
+    for (float& x : input) {
+      x = static_cast<float>(rng.normal());
+    }
+    rewards.push_back(0.5 + 0.3 * static_cast<double>(input[0]) + 0.2 * rng.normal());
+    model.add(i, input, rewards.back());
+  }
+  const auto [lowest, highest] = std::ranges::minmax(rewards);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    constexpr std::size_t kSize = kDimension + 1;
+    std::array<std::array<double, kSize + 1>, kSize> system{};
+    for (std::size_t a = 0; a < kSize; ++a) {
+      system[a][a] = kLambda;
+    }
+    const auto at = [&](std::size_t row, std::size_t k) {
+      return k == kDimension ? 1.0 : static_cast<double>(inputs[row][k]);
+    };
+    for (std::size_t row = 0; row < 60; ++row) {
+      if (row % CrossFittedModel::kFolds == i % CrossFittedModel::kFolds) {
+        continue;
+      }
+      for (std::size_t a = 0; a < kSize; ++a) {
+        for (std::size_t b = 0; b < kSize; ++b) {
+          system[a][b] += at(row, a) * at(row, b);
+        }
+        system[a][kSize] += at(row, a) * rewards[row];
+      }
+    }
+    for (std::size_t a = 0; a < kSize; ++a) {
+      for (std::size_t b = 0; b < kSize; ++b) {
+        const double factor = a == b ? 0.0 : system[b][a] / system[a][a];
+        for (std::size_t k = 0; k <= kSize; ++k) {
+          system[b][k] -= factor * system[a][k];
+        }
+      }
+    }
+    double expected = 0.0;
+    for (std::size_t a = 0; a < kSize; ++a) {
+      expected += at(i, a) * system[a][kSize] / system[a][a];
+    }
+    double found = 0.0;
+    model.predict(i, inputs[i], {&found, 1});
+    EXPECT_NEAR(found, std::clamp(expected, lowest, highest), 1e-9);
+  }
+}
+
+TEST(LogHealth, WeightsAreJudgedAsThePlainFormulasDo) {
+  const std::vector<EvaluatedRow> rows = cases::drawn_rows(7, 400);
+  const WeightHealth health = weight_health(rows);
+  double sum = 0.0;
+  double squares = 0.0;
+  double largest = 0.0;
+  for (const EvaluatedRow& row : rows) {
+    sum += row.weight;
+    squares += row.weight * row.weight;
+    largest = std::max(largest, row.weight);
+  }
+  EXPECT_NEAR(health.effective_size, sum * sum / squares, 1e-9);
+  EXPECT_NEAR(health.mean, sum / 400.0, 1e-12);
+  double scatter = 0.0;
+  for (const EvaluatedRow& row : rows) {
+    scatter += std::pow(row.weight - sum / 400.0, 2);
+  }
+  EXPECT_NEAR(health.mean_interval.high - health.mean, 1.96 * std::sqrt(scatter / 399.0 / 400.0),
+              1e-4);
+  ASSERT_EQ(health.largest.size(), 5U);
+  EXPECT_EQ(health.largest[0], largest);
+  EXPECT_TRUE(std::ranges::is_sorted(health.largest, std::greater<>()));
+}
+
+}  // namespace
+}  // namespace mcnb::estimators_test

@@ -1,0 +1,311 @@
+// Whole evaluations of logs whose answers are known.
+
+#include "mcnb/evaluate/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "mcnb/evaluate/estimate/reward_model.h"
+#include "mcnb/evaluate/estimate/round_features.h"
+#include "mcnb/evaluate/evaluation_report.h"
+#include "tests/evaluate/log_cases.h"
+#include "tests/evaluate/synthetic_log.h"
+#include "tests/expect_error.h"
+#include "tests/long_tests.h"
+#include "tests/sanitizers.h"
+
+namespace mcnb::evaluation_test {
+namespace {
+
+using cases::evaluate;
+using cases::synthetic_log;
+using cases::SyntheticWorld;
+
+const PolicyEstimate& estimate_of(const PolicyEvaluation& policy, Estimator estimator) {
+  return *std::ranges::find(policy.estimates, estimator, &PolicyEstimate::estimator);
+}
+
+EvaluationOptions options_for(std::vector<std::string> policies) {
+  EvaluationOptions options;
+  options.policies = std::move(policies);
+  options.dimension = 16;
+  options.replicates = 200;
+  return options;
+}
+
+TEST(Evaluation, IntervalsOfUnbiasedEstimatorsHoldTheTruth) {
+  const SyntheticWorld world{.epsilon = 0.6};
+  const EvaluationOptions options = options_for({"random", "action=a1"});
+  const std::vector<double> truth{world.value_of_random(), world.value_of_action(1)};
+  const int logs = kSanitized ? 20 : repeats(200, 1000);
+  std::map<std::pair<std::string, Estimator>, int> held;
+  int anytime = 0;
+  for (int log = 0; log < logs; ++log) {
+    const std::uint64_t seed = test_seed() * 10'000 + static_cast<std::uint64_t>(log);
+    const Evaluation evaluation = evaluate(synthetic_log(world, seed, 1200), options);
+    for (std::size_t k = 0; k < truth.size(); ++k) {
+      const PolicyEvaluation& policy = evaluation.slots.front().policies[k];
+      ASSERT_GE(policy.weights.effective_size, 200.0);
+      ASSERT_GE(evaluation.log.positive, 30U);
+      for (const PolicyEstimate& estimate : policy.estimates) {
+        held[{policy.name, estimate.estimator}] += estimate.bootstrap.contains(truth[k]) ? 1 : 0;
+        if (is_unbiased(estimate.estimator) && estimate.bernstein) {
+          EXPECT_TRUE(estimate.bernstein->contains(truth[k])) << name_of(estimate.estimator);
+        }
+      }
+      anytime += policy.anytime->contains(truth[k]) ? 1 : 0;
+    }
+  }
+  const double least = logs >= 1000 ? 0.93 : 0.90;  // few logs scatter
+  for (const auto& [name, count] : held) {
+    const double share = static_cast<double>(count) / logs;
+    const std::string text = name.first + " " + name_of(name.second);
+    RecordProperty(std::to_string(static_cast<int>(name.second)) + name.first.substr(0, 6),
+                   std::to_string(share));
+    if (is_unbiased(name.second)) {
+      EXPECT_GE(share, least) << text;
+      EXPECT_LE(share, 0.995) << text;  // so wide that they say nothing
+    }
+  }
+  EXPECT_GE(anytime, logs * 2 * 95 / 100);
+}
+
+// The log chooses by what the model cannot see.
+TEST(Evaluation, TheDirectMethodFailsWhereItsModelIsWrong) {
+  const SyntheticWorld world{.epsilon = 0.2};
+  std::vector<LoggedRound> rounds = synthetic_log(world, 77, 6000);
+  for (LoggedRound& round : rounds) {
+    round.context.clear();
+  }
+  const Evaluation evaluation = evaluate(rounds, options_for({"action=a1"}));
+  const PolicyEvaluation& policy = evaluation.slots.front().policies.front();
+  const double truth = world.value_of_action(1);
+  EXPECT_FALSE(estimate_of(policy, Estimator::kDirect).bootstrap.contains(truth));
+  EXPECT_TRUE(estimate_of(policy, Estimator::kIps).bootstrap.contains(truth));
+  EXPECT_TRUE(estimate_of(policy, Estimator::kDoublyRobust).bootstrap.contains(truth));
+  EXPECT_GT(std::abs(estimate_of(policy, Estimator::kDirect).bias), 0.05);
+}
+
+// Computes rows as the text of the method says, one policy and one round after the other.
+TEST(Evaluation, RowsAreThoseOfThePlainMethod) {
+  const SyntheticWorld world;
+  const std::vector<LoggedRound> rounds = synthetic_log(world, 5, 400);
+  EvaluationOptions options = options_for({"first"});
+  options.baseline = "random";
+  RoundFeatures features(16);
+  CrossFittedModel model(16, options.lambda);
+  for (std::uint64_t i = 0; i < rounds.size(); ++i) {
+    const std::span<const float> all = features.of(rounds[i]);
+    model.add(i, all.subspan(rounds[i].chosen * 16, 16), *rounds[i].reward);
+  }
+  std::vector<EvaluatedRow> first;
+  std::vector<EvaluatedRow> random;
+  for (std::uint64_t i = 0; i < rounds.size(); ++i) {
+    const LoggedRound& round = rounds[i];
+    std::array<double, 4> q{};
+    model.predict(i, features.of(round), q);
+    const double p = round.probability;
+    first.push_back({.weight = round.chosen == 0 ? 1.0 / p : 0.0,
+                     .reward = *round.reward,
+                     .model_logged = q[round.chosen],
+                     .model_policy = q[0]});
+    random.push_back({.weight = 0.25 / p,
+                      .reward = *round.reward,
+                      .model_logged = q[round.chosen],
+                      .model_policy = (q[0] + q[1] + q[2] + q[3]) / 4.0});
+  }
+  const Evaluation evaluation = evaluate(rounds, options);
+  const PolicyEvaluation& policy = evaluation.slots.front().policies.front();
+  ASSERT_EQ(policy.estimates.size(), kEveryEstimator.size());
+  for (const PolicyEstimate& estimate : policy.estimates) {
+    const double m = choose_parameter(estimate.estimator, first);
+    EXPECT_EQ(estimate.parameter, m);
+    EXPECT_NEAR(estimate.value, value_of(estimate.estimator, m, first), 1e-12);
+    const double reference =
+        value_of(estimate.estimator, choose_parameter(estimate.estimator, random), random);
+    EXPECT_NEAR(estimate.difference, estimate.value - reference, 1e-12);
+    EXPECT_TRUE(estimate.difference_interval.contains(estimate.difference));
+    EXPECT_TRUE(estimate.bootstrap.contains(estimate.value));
+  }
+}
+
+TEST(Evaluation, DoesNotDependOnTheNumberOfThreads) {
+  const std::vector<LoggedRound> rounds = synthetic_log({}, 6, 300);
+  const EvaluationOptions options =
+      options_for({"random", "replay=linucb", "progressive=epsilon-greedy"});
+  const std::string one = evaluation_json(evaluate(rounds, options, 1));
+  for (const std::size_t threads : {2, 8}) {
+    EXPECT_EQ(evaluation_json(evaluate(rounds, options, threads)), one);
+  }
+}
+
+TEST(Evaluation, SlotsAreAlsoEstimatedApart) {
+  const SyntheticWorld world;
+  std::vector<LoggedRound> rounds = synthetic_log(world, 8, 600);
+  std::vector<LoggedRound> of_slot_1;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    rounds[i].slot = static_cast<std::uint32_t>(i % 2);
+    if (i % 2 == 1) {
+      of_slot_1.push_back(rounds[i]);
+    }
+  }
+  EvaluationOptions options = options_for({"random"});
+  options.estimators = {Estimator::kIps, Estimator::kSnips};
+  const Evaluation evaluation = evaluate(rounds, options);
+  ASSERT_EQ(evaluation.slots.size(), 3U);
+  EXPECT_EQ(evaluation.slots[2].slot, 1U);
+  EXPECT_EQ(evaluation.slots[2].rounds, 300U);
+  const SlotEvaluation alone = evaluate(of_slot_1, options).slots.front();
+  for (std::size_t e = 0; e < 2; ++e) {
+    EXPECT_EQ(evaluation.slots[2].policies[0].estimates[e].value,
+              alone.policies[0].estimates[e].value);
+  }
+}
+
+TEST(Evaluation, RefusesALogWithoutRandomnessAndSaysWhatHelps) {
+  std::vector<LoggedRound> rounds = synthetic_log({}, 9, 100);
+  for (LoggedRound& round : rounds) {
+    round.probability = 1.0;
+    round.probabilities.clear();
+  }
+  EvaluationOptions options = options_for({"random"});
+  expect_error(ErrorKind::kInput, "log with exploration", [&] { evaluate(rounds, options); });
+  options.estimators = {Estimator::kDirect};
+  EXPECT_EQ(evaluate(rounds, options).slots.front().policies.front().estimates.size(), 1U);
+}
+
+TEST(Evaluation, LeavesOutAndCountsWhatCannotCount) {
+  std::vector<LoggedRound> rounds = synthetic_log({}, 10, 200);
+  const std::string whole = evaluation_json(evaluate(rounds, options_for({"first"})));
+  LoggedRound extra = rounds.front();
+  extra.excluded = true;
+  rounds.insert(rounds.begin() + 20, extra);
+  extra.excluded = false;
+  extra.reward.reset();
+  rounds.insert(rounds.begin() + 40, extra);
+  const Evaluation evaluation = evaluate(rounds, options_for({"first"}));
+  EXPECT_EQ(evaluation.excluded, 1U);
+  EXPECT_EQ(evaluation.unrewarded, 1U);
+  nlohmann::json found = nlohmann::json::parse(evaluation_json(evaluation));
+  found["log"]["excluded"] = found["log"]["unrewarded"] = 0;
+  EXPECT_EQ(found, nlohmann::json::parse(whole));
+  expect_error(ErrorKind::kInput, "at least 2 rounds that have rewards", [&] {
+    evaluate({extra, extra}, options_for({"first"}));
+  });
+}
+
+TEST(Evaluation, WarnsOfWhatIsWrongWithALog) {
+  const auto has = [](const Evaluation& evaluation, const std::string& words) {
+    return std::ranges::any_of(evaluation.warnings, [&](const std::string& warning) {
+      return warning.find(words) != std::string::npos;
+    });
+  };
+  const std::vector<LoggedRound> sound = synthetic_log({}, 11, 1000);
+  EXPECT_TRUE(evaluate(sound, options_for({"random"})).warnings.empty());
+
+  std::vector<LoggedRound> rounds = sound;
+  for (LoggedRound& round : rounds) {
+    round.probability /= 2.0;  // half of what it was
+    round.probabilities[round.chosen] /= 2.0;
+  }
+  Evaluation evaluation = evaluate(rounds, options_for({"random"}));
+  EXPECT_TRUE(has(evaluation, "of 1000 rounds do not add up to 1"));
+  EXPECT_TRUE(has(evaluation, "random: the mean weight is"));
+
+  rounds = sound;
+  std::erase_if(rounds, [](const LoggedRound& round) { return round.chosen == 3; });
+  for (LoggedRound& round : rounds) {
+    round.probabilities[3] = 0.0;
+    round.reward = *round.reward * 2.0;
+  }
+  evaluation = evaluate(rounds, options_for({"random", "action=a3"}));
+  EXPECT_TRUE(has(evaluation, "1 of 4 actions were never taken"));
+  EXPECT_TRUE(has(evaluation, "random: 25.00 % of its decisions were impossible"));
+  EXPECT_TRUE(has(evaluation, "action=a3: 100.00 % of its decisions were impossible"));
+  EXPECT_TRUE(has(evaluation, "leave the range 0 to 1"));
+  EXPECT_FALSE(evaluation.slots.front().policies.front().anytime.has_value());
+}
+
+// A dropped round is replaced by those like it: rewards were dropped with the probability 1/2.
+TEST(Evaluation, RoundsCountForThoseThatWereDropped) {
+  std::vector<LoggedRound> rounds = synthetic_log({}, 12, 4000);
+  EvaluationOptions options = options_for({"random"});
+  options.estimators = {Estimator::kIps, Estimator::kDoublyRobust};
+  const Evaluation whole = evaluate(rounds, options);
+  std::vector<LoggedRound> kept;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const bool is_dropped = *rounds[i].reward == 0.0 && Rng(13, Stream::kTest, i).chance(0.5);
+    if (!is_dropped) {
+      kept.push_back(rounds[i]);
+      kept.back().drop_probability = *rounds[i].reward == 0.0 ? 0.5 : 0.0;
+    }
+  }
+  const Evaluation dropped = evaluate(kept, options);
+  EXPECT_NEAR(dropped.slots[0].logged, whole.slots[0].logged, 0.03);
+  for (std::size_t e = 0; e < 2; ++e) {
+    const PolicyEstimate& estimate = dropped.slots[0].policies[0].estimates[e];
+    EXPECT_NEAR(estimate.value, whole.slots[0].policies[0].estimates[e].value, 0.03);
+    EXPECT_FALSE(estimate.bernstein.has_value());
+  }
+}
+
+// A sanity check with the published logs: what the log of one policy says of the other holds the
+// other's own click rate, as far as 46 and 69 clicks can tell. `bts` is approximated by how often
+// it showed each item in each position; its true probabilities vary.
+TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
+  MCNB_NEED_REAL_DATA(data);
+  const auto log_of = [&](const std::string& policy) {
+    return data / "open-bandit" / policy / "men" / "men.csv.gz";
+  };
+  if (!std::filesystem::exists(log_of("bts")) || kSanitized) {
+    GTEST_SKIP() << "no sample of Open Bandit, or too slow";
+  }
+  const std::vector<std::array<std::string, 3>> cases{
+      {"bts", "random", "random"}, {"random", "frequency=" + log_of("bts").string(), "bts"}};
+  const std::map<std::string, double> rates{{"random", 0.0046}, {"bts", 0.0069}};
+  for (const auto& [log, policy, other] : cases) {
+    EvaluationOptions options = options_for({policy});
+    options.estimators = {Estimator::kIps, Estimator::kSnips};
+    ThreadPool threads(1);
+    const Evaluation evaluation = evaluate_log(
+        [&](bool features, const VisitRound& visit) {
+          EXPECT_FALSE(features);
+          read_log_file(log_of(log), {.features = features}, visit);
+        },
+        options, threads);
+    EXPECT_NEAR(evaluation.slots[0].logged, rates.at(log), 1e-9);
+    ASSERT_EQ(evaluation.slots.size(), 4U);
+    const PolicyEvaluation& estimated = evaluation.slots[0].policies[0];
+    EXPECT_TRUE(estimated.anytime->contains(rates.at(other))) << other;
+    for (const PolicyEstimate& estimate : estimated.estimates) {
+      EXPECT_TRUE(estimate.bootstrap.contains(rates.at(other)))
+          << other << " " << estimate.bootstrap.low << " " << estimate.bootstrap.high;
+    }
+  }
+}
+
+TEST(EvaluationReport, TablesAndJsonSayTheSame) {
+  const Evaluation evaluation =
+      evaluate(synthetic_log({}, 14, 200), options_for({"random", "replay=random"}));
+  const auto json = nlohmann::json::parse(evaluation_json(evaluation));
+  const TextTable table = estimates_table(evaluation, true);
+  const auto& policy = json["slots"][0]["policies"][0];
+  ASSERT_EQ(table.row_count(), 1 + policy["estimates"].size());
+  EXPECT_EQ(table.rows()[0][3], fmt::format("{}", json["slots"][0]["logged"].get<double>()));
+  for (std::size_t e = 0; e < policy["estimates"].size(); ++e) {
+    const auto& estimate = policy["estimates"][e];
+    const std::vector<std::string>& row = table.rows()[e + 1];
+    EXPECT_EQ(row[2], estimate["estimator"].get<std::string>());
+    EXPECT_EQ(row[3], fmt::format("{}", estimate["value"].get<double>()));
+    EXPECT_EQ(row[4], fmt::format("{}", estimate["bootstrap"][0].get<double>()));
+  }
+  EXPECT_EQ(json["learning"][0]["kept"], evaluation.learning[0].kept);
+  EXPECT_EQ(json["log"]["rounds"], 200);
+  EXPECT_NE(log_table(evaluation).aligned().find("rewards above 0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mcnb::evaluation_test

@@ -68,7 +68,9 @@ def test_a_state_of_an_earlier_version_loads_and_goes_on_as_it_was(tmp_path):
     path = tmp_path / "old"
     path.write_bytes(zlib.decompress(base64.b64decode(STATE_OF_VERSION_1)))
     old = mcnb.Bandit.load(path)
-    expected = mcnb.Bandit("mcnb", features=2, width=2, meta_steps=1, normalise="none")
+    expected = mcnb.Bandit(
+        "mcnb", features=2, width=2, meta_steps=1, normalise="none", scan="all", scan_limit=0
+    )
     arms = np.array([[2, 0], [0, 2], [2, 2]], np.float32)
     expected.learn(0, arms, [0.5, 0, 0.5])
     assert old.options == expected.options

@@ -9,6 +9,7 @@ set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 # The public headers. They need the standard library and each other, nothing else (the install test
 # checks that); all other headers are private and may change at any time.
 set(public_headers
+  base/device.h                     # part of policy.h: what a policy computes on
   base/error.h                      # the exception that everything throws
   base/ids.h                        # users, arms, items and rounds have types of their own
   base/options.h                    # options by name, and what people read about them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
 
@@ -88,6 +89,27 @@ void Histories::release(std::uint32_t event) {
     std::fill_n(values_.begin() + static_cast<std::ptrdiff_t>(event * stride_), stride_, 0.0F);
     slots_[event] = {};
     free_.push_back(event);
+  }
+}
+
+void Histories::assign(std::span<const Sample> events,
+                       std::span<const std::vector<std::uint32_t>> references) {
+  check(limit_ == 0, "histories without a limit are replaced");
+  *this = Histories(seed_, 0);
+  add_users(references.size());
+  for (const Sample& event : events) {
+    store(event);
+  }
+  for (std::size_t user = 0; user < references.size(); ++user) {
+    for (const std::uint32_t event : references[user]) {
+      join(UserId{static_cast<std::uint32_t>(user)}, event);
+    }
+  }
+  for (std::size_t event = slots_.size(); event-- > 0;) {
+    if (slots_[event].holders == 0) {
+      ++slots_[event].holders;
+      release(static_cast<std::uint32_t>(event));
+    }
   }
 }
 

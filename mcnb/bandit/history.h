@@ -32,6 +32,11 @@ class Histories {
   // again if no reservoir took the event. Throws Error (kLimit) beyond 2^32 - 1 events.
   EventId add(std::span<const UserId> users, const Sample& sample);
 
+  // Replaces everything: these events, in the order of their slots, and which of them each user
+  // holds. The slots of events that nobody holds are free. Requires no limit.
+  void assign(std::span<const Sample> events,
+              std::span<const std::vector<std::uint32_t>> references);
+
   // Empties the history of a user. Events that other users hold stay.
   void forget(UserId user);
 

@@ -187,6 +187,9 @@ std::vector<PolicyHelp> policy_help() {
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup) {
   check(setup.threads != nullptr, "a policy has threads to run on");
   const PolicyKind& kind = find_policy(spec.name);
+  if (setup.device != Device::kCpu && spec.name != "mcnb") {
+    refuse_option("device", "cpu, since only mcnb computes on a GPU", device_name(setup.device));
+  }
   return within(context_of(kind), [&] { return kind.build(spec.options, setup); });
 }
 

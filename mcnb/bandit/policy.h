@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mcnb/base/device.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/ids.h"
 #include "mcnb/base/options.h"
@@ -215,6 +216,8 @@ struct PolicySetup {
   // True if the owner calls `begin_fit` and `finish_fit`. Otherwise a policy that fits its rewards
   // now and then does so inside `learn`, which may take long.
   bool fits_beside = false;
+  // Only mcnb can compute on a GPU; a saved state does not depend on the device.
+  Device device = Device::kCpu;
 };
 
 // These throw Error (kInput), which names the round, arm or user, for input that a policy cannot

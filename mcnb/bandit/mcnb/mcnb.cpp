@@ -11,6 +11,7 @@
 #include "mcnb/bandit/mcnb/feedback_clusters.h"
 #include "mcnb/bandit/mcnb/pre_clusters.h"
 #include "mcnb/bandit/mcnb/scoped_timer.h"
+#include "mcnb/bandit/mcnb/upper_bound.h"
 #include "mcnb/base/error.h"
 #include "mcnb/numeric/kernels.h"
 
@@ -27,10 +28,6 @@ std::uint64_t total_steps(std::span<const AdaptedMeta> metas) {
   return std::accumulate(
       metas.begin(), metas.end(), std::uint64_t{0},
       [](std::uint64_t sum, const AdaptedMeta& meta) { return sum + meta.steps; });
-}
-
-Score make_score(double estimate, double meta_bonus, double user_bonus, std::size_t cluster_size) {
-  return Score(estimate, {{"meta", meta_bonus}, {"user", user_bonus}}, cluster_size);
 }
 
 }  // namespace
@@ -132,7 +129,7 @@ std::vector<std::vector<Score>> Mcnb::scores_of(std::span<const Round> rounds) {
     check_round(rounds[i], user_count(), shape());
     selected.push_back(preselect(rounds[i]));
     for (const float estimate : selected[i].estimates) {
-      all[i].push_back(make_score(estimate, 0.0, 0.0, 0));
+      all[i].push_back(mcnb_score(estimate, 0.0, 0.0, 0));
       all[i].back().considered = false;
     }
     all[i].resize(rounds[i].arms.size());
@@ -286,31 +283,16 @@ std::vector<AdaptedMeta> Mcnb::adapt_meta_learner(std::span<const Candidate> arm
   return metas;
 }
 
-// U_i = f(x; Theta_i) + the uncertainty of Theta_i at x + the uncertainty about the user.
 std::vector<Score> Mcnb::upper_bounds(std::span<const Candidate> arms,
                                       std::span<const FoundCluster> clusters,
                                       std::span<const AdaptedMeta> metas) const {
-  const double root = std::sqrt(std::sqrt(static_cast<double>(options_.network.width)));  // m^(1/4)
   std::vector<Score> bounds;
   for (std::size_t i = 0; i < arms.size(); ++i) {
-    const double estimate =
-        options_.nonnegative ? std::max(0.0, double{metas[i].estimate}) : metas[i].estimate;
-    bounds.push_back(make_score(estimate, options_.exploration * metas[i].gradient_move / root,
-                                options_.exploration * user_bonus(arms[i].learner),
-                                clusters[i].size));
+    bounds.push_back(
+        upper_bound(options_, metas[i], trained_[index(arms[i].learner)], clusters[i].size));
     bounds.back().cluster_sample = clusters[i].sample;
-    if (!std::isfinite(bounds.back().value)) {
-      refuse_diverged("the meta-learner", "eta_2", options_.eta_2);
-    }
   }
   return bounds;
-}
-
-// A user without any training has the bonus of one training.
-double Mcnb::user_bonus(UserId learner) const {
-  const double trained = std::max<std::uint32_t>(trained_[index(learner)], 1);
-  return std::sqrt((options_.s + 1.0) / (2.0 * trained)) +
-         std::sqrt(2.0 * std::log(1.0 / options_.delta) / trained);
 }
 
 // A user's first own feedback stands for the start datum and is that user's alone. Otherwise users
@@ -404,6 +386,23 @@ void Mcnb::grow_memories(std::size_t count) {
   while (memories_.size() < count) {
     memories_.push_back({MemberDraws(options_, seed_), {}});
   }
+}
+
+Mcnb::Counters Mcnb::counters() const {
+  return {trained_, has_own_datum_, learner_of_, feedbacks_, steps_};
+}
+
+void Mcnb::set_contents(NetworkPool learners, std::span<const float> theta, Histories histories,
+                        Counters counters) {
+  last_decision_.clear();
+  learners_ = std::move(learners);
+  std::ranges::copy(theta, meta_.parameters().begin());
+  histories_ = std::move(histories);
+  trained_ = std::move(counters.trained);
+  has_own_datum_ = std::move(counters.has_own_datum);
+  learner_of_ = std::move(counters.learner_of);
+  feedbacks_ = counters.feedbacks;
+  steps_ = counters.steps;
 }
 
 std::size_t Mcnb::memory_bytes() const {

@@ -65,6 +65,19 @@ class Mcnb : public Policy {
   // mu: how often the user's learner has been trained on feedback.
   std::uint64_t trained_count(UserId user) const { return trained_[index(learner_of(user))]; }
 
+  // All that a policy knows beside its networks and histories.
+  struct Counters {
+    std::vector<std::uint32_t> trained;       // by learner
+    std::vector<std::uint8_t> has_own_datum;  // by learner
+    std::vector<UserId> learner_of;           // by user
+    std::uint64_t feedbacks = 0;
+    StepCounts steps;
+  };
+  Counters counters() const;
+  // Replaces everything. Requires parts that fit together, and no scan=sampled.
+  void set_contents(NetworkPool learners, std::span<const float> theta, Histories histories,
+                    Counters counters);
+
  private:
   // The arms of a round that are worth a closer look.
   struct Preselection {
@@ -95,7 +108,6 @@ class Mcnb : public Policy {
   std::vector<Score> upper_bounds(std::span<const Candidate> arms,
                                   std::span<const FoundCluster> clusters,
                                   std::span<const AdaptedMeta> metas) const;
-  double user_bonus(UserId learner) const;
 
   FoundCluster cluster_of_feedback(const Candidate& served);
   bool learns_alone(UserId learner) const;

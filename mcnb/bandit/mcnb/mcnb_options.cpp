@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "mcnb/bandit/mcnb/device_mcnb.h"
 #include "mcnb/bandit/mcnb/mcnb.h"
 #include "mcnb/bandit/mcnb/mcnb_options.h"
 #include "mcnb/bandit/policy_kind.h"
@@ -210,6 +211,9 @@ PolicyKind mcnb_policy() {
           .resolve = resolve_mcnb_options,
           .build = [](const OptionValues& options,
                       const PolicySetup& setup) -> std::unique_ptr<Policy> {
+            if (setup.device == Device::kCuda) {
+              return std::make_unique<DeviceMcnb>(parse_mcnb_options(options), setup);
+            }
             return std::make_unique<Mcnb>(parse_mcnb_options(options), setup);
           },
           .size =

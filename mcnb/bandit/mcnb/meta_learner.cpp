@@ -261,12 +261,43 @@ void MetaLearner::take_last_step(const Network& network, const Features& x,
                        sums.data());
   const float bias_step = kernels::adapt(shape, network.parameters, scratch.draws, sums.data(),
                                          last.data(), scratch.kernel_memory);
-  for (std::size_t i = 0; i < padded; ++i) {
+  look_at(shape, shape.biases ? w2[shape.width] + bias_step : 0.0F, adapted);
+}
+
+// Makes activations and signals of W_1 x and W_2, and finds the value.
+void MetaLearner::look_at(const NetworkShape& shape, float last_bias, GradientFactors& adapted) {
+  std::vector<float>& sums = adapted.activations;
+  std::vector<float>& last = adapted.signals;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
     last[i] = sums[i] > 0.0F ? last[i] : 0.0F;
     sums[i] = std::max(sums[i], 0.0F);
   }
-  adapted.value = kernels::dot(sums.data(), last.data(), shape.width) +
-                  (shape.biases ? w2[shape.width] + bias_step : 0.0F);
+  adapted.value = kernels::dot(sums.data(), last.data(), shape.width) + last_bias;
+}
+
+std::optional<AdaptedMeta> MetaLearner::adapted_from(const Features& x, std::span<const float> sums,
+                                                     std::span<const float> last,
+                                                     bool has_ordinary_rewards, double rate,
+                                                     MetaScratch& scratch) const {
+  check(shape_.depth == 2 && !shape_.biases, "a step computed elsewhere has two layers, no biases");
+  scratch.has_ordinary_rewards = has_ordinary_rewards;
+  GradientFactors& adapted = scratch.adapted;
+  adapted.features = x;
+  adapted.activations.assign(sums.begin(), sums.end());
+  adapted.signals.assign(last.begin(), last.end());
+  look_at(shape_, 0.0F, adapted);
+  if (!went_as_usual(shape_, rate, scratch)) {
+    return std::nullopt;
+  }
+  find_gradient(shape_, start_, x, scratch.start);
+  return AdaptedMeta{adapted.value, gradient_distance(shape_, adapted, scratch.start)};
+}
+
+bool MetaLearner::accepts(const Features& x, std::span<const float> moved,
+                          bool has_ordinary_rewards, double rate, MetaScratch& scratch) const {
+  scratch.has_ordinary_rewards = has_ordinary_rewards;
+  find_gradient(shape_, moved, x, scratch.adapted);
+  return went_as_usual(shape_, rate, scratch) && is_ordinary(moved);
 }
 
 }  // namespace mcnb

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -98,6 +99,15 @@ class MetaLearner {
   AdaptedMeta adapted_at(const Features& x, std::span<const std::vector<Draw>> steps,
                          const Histories& histories, double rate, MetaScratch& scratch) const;
 
+  // The rest of `adapted_at` for two layers and one step, if W_1 x and W_2 after the step were
+  // computed elsewhere, padded. Returns nullopt if the step needs damping.
+  std::optional<AdaptedMeta> adapted_from(const Features& x, std::span<const float> sums,
+                                          std::span<const float> last, bool has_ordinary_rewards,
+                                          double rate, MetaScratch& scratch) const;
+  // Whether `adapt` accepts Theta after steps that were taken elsewhere without damping.
+  bool accepts(const Features& x, std::span<const float> moved, bool has_ordinary_rewards,
+               double rate, MetaScratch& scratch) const;
+
   // SGD_Meta for the chosen arm x: moves Theta by these steps. Returns false, and leaves Theta as
   // it is, if Theta would get numbers that are not finite.
   bool adapt(const Features& x, std::span<const std::vector<Draw>> steps,
@@ -144,6 +154,7 @@ class MetaLearner {
   void first_sums(const Features& x, float* sums) const;
   static float inner_product(const Features& a, const Features& b);
   bool is_long(const Features& x) const { return x.values.size() >= 2 * shape_.padded_width(); }
+  static void look_at(const NetworkShape& shape, float last_bias, GradientFactors& adapted);
   void take_last_step(const Network& network, const Features& x, std::span<const Draw> draws,
                       const Histories& histories, double rate, MetaScratch& scratch) const;
 

@@ -1,0 +1,399 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "mcnb/bandit/mcnb/device/cuda_scan.h"
+#include "mcnb/bandit/mcnb/device/device_state.h"
+#include "mcnb/bandit/mcnb/device/rounds.h"
+#include "mcnb/base/error.h"
+
+// How kernels run on a GPU: what device_rounds.h asks of an executor. Compiled by nvcc alone.
+namespace mcnb::device {
+
+inline constexpr std::uint32_t kThreads = 256;  // of a block
+
+inline void expect_success(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) {
+    throw Error(ErrorKind::kSystem,
+                std::string("device cuda: ") + what + ": " + cudaGetErrorString(error));
+  }
+}
+
+// How the threads of a block share work.
+struct CudaBlock {
+  struct Shared {
+    std::uint32_t sums[kThreads / 32];
+    std::uint32_t counts[kUsersPerChunk / 32];
+    std::uint16_t selected[kUsersPerChunk];
+  };
+  Shared* shared;
+
+  template <class Value>
+  __device__ std::uint32_t sum(std::uint32_t count, Value value) {
+    std::uint32_t own = 0;
+    for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
+      own += value(i);
+    }
+    own = __reduce_add_sync(0xffffffffU, own);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+      shared->sums[threadIdx.x / 32] = own;
+    }
+    __syncthreads();
+    std::uint32_t all = 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kThreads / 32; ++i) {
+      all += shared->sums[i];
+    }
+    return all;
+  }
+
+  // Takes the selected numbers below count <= kUsersPerChunk in their order.
+  template <class Select, class Take>
+  __device__ std::uint32_t compact(std::uint32_t count, Select select, Take take) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    __syncthreads();
+    std::uint32_t ballots[kUsersPerChunk / kThreads];
+#pragma unroll
+    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
+      const std::uint32_t i = turn * kThreads + threadIdx.x;
+      ballots[turn] = __ballot_sync(0xffffffffU, i < count && select(i));
+      if (lane == 0) {
+        shared->counts[i / 32] = __popc(ballots[turn]);
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {  // the counts become the numbers selected before
+      const std::uint32_t own = shared->counts[lane];
+      std::uint32_t before = own;
+      for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+        const std::uint32_t other = __shfl_up_sync(0xffffffffU, before, distance);
+        before += lane >= distance ? other : 0;
+      }
+      shared->counts[lane] = before - own;
+      if (lane == 31) {
+        shared->sums[0] = before;
+      }
+    }
+    __syncthreads();
+    const std::uint32_t all = shared->sums[0];
+#pragma unroll
+    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
+      const std::uint32_t i = turn * kThreads + threadIdx.x;
+      if ((ballots[turn] >> lane & 1U) != 0) {
+        const std::uint32_t rank =
+            shared->counts[i / 32] + __popc(ballots[turn] & ((1U << lane) - 1));
+        shared->selected[rank] = static_cast<std::uint16_t>(i);
+      }
+    }
+    __syncthreads();
+    for (std::uint32_t rank = threadIdx.x; rank < all; rank += kThreads) {
+      take(shared->selected[rank], rank);
+    }
+    return all;
+  }
+
+  // All calls have ended when it returns.
+  template <class Action>
+  __device__ void for_each(std::size_t count, Action action) {
+    for (std::size_t i = threadIdx.x; i < count; i += kThreads) {
+      action(i);
+    }
+    __syncthreads();
+  }
+  template <class Action>
+  __device__ void once(Action action) {
+    if (threadIdx.x == 0) {
+      action();
+    }
+  }
+  __device__ void atomic_add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
+  __device__ void atomic_add(std::uint64_t* to, std::uint64_t value) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
+  }
+  __device__ void atomic_max(std::uint32_t* to, std::uint32_t value) { atomicMax(to, value); }
+};
+
+struct CudaAtomics {
+  static __device__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
+    return atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
+  }
+  static __device__ void set_bits(std::uint32_t* to, std::uint32_t bits) { atomicOr(to, bits); }
+};
+
+template <class Kernel>
+__global__ void __launch_bounds__(kThreads) run_threads(Kernel kernel) {
+  const std::size_t count = kernel.count();
+  for (std::size_t i = blockIdx.x * std::size_t{kThreads} + threadIdx.x; i < count;
+       i += gridDim.x * std::size_t{kThreads}) {
+    kernel(i);
+  }
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(kThreads) run_groups(Kernel kernel, std::uint32_t count) {
+  const std::uint32_t i = (blockIdx.x * kThreads + threadIdx.x) / kLanes;
+  if (i < count) {
+    kernel(i);
+  }
+}
+
+// Groups of 128 threads, so that kernels with many registers fill the GPU better.
+inline constexpr std::uint32_t kGroupThreads = 128;
+
+template <class Kernel>
+__global__ void __launch_bounds__(kGroupThreads) run_counted_groups(Kernel kernel) {
+  const std::size_t count = kernel.count();
+  const std::size_t groups = gridDim.x * std::size_t{kGroupThreads / kLanes};
+  for (std::size_t i = (blockIdx.x * std::size_t{kGroupThreads} + threadIdx.x) / kLanes; i < count;
+       i += groups) {
+    kernel(i);
+  }
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(kThreads)
+    run_blocks(Kernel kernel, std::uint32_t arms, std::uint32_t chunks) {
+  __shared__ CudaBlock::Shared shared;
+  CudaBlock block{&shared};
+  const std::size_t count = std::size_t{arms} * chunks;
+  for (std::size_t i = blockIdx.x; i < count; i += gridDim.x) {
+    kernel(block, static_cast<std::uint32_t>(i / chunks), static_cast<std::uint32_t>(i % chunks));
+  }
+}
+
+class CudaExecutor {
+ public:
+  using Atomics = CudaAtomics;
+  // What a list of launches depends on beside the memory's contents.
+  struct Key {
+    std::uint64_t run, a, b, generation;
+    bool operator<(const Key& other) const {
+      return std::tie(run, a, b, generation) <
+             std::tie(other.run, other.a, other.b, other.generation);
+    }
+  };
+
+  CudaExecutor() {
+    expect_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream");
+    int device = 0;
+    expect_success(cudaGetDevice(&device), "device");
+    int count = 0;
+    expect_success(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+                   "multiprocessors");
+    multiprocessors_ = static_cast<std::uint32_t>(count);
+  }
+  CudaExecutor(CudaExecutor&& other) noexcept
+      : stream_(std::exchange(other.stream_, nullptr)), multiprocessors_(other.multiprocessors_) {}
+  ~CudaExecutor() {
+    drop_graphs(0);
+    for (const auto& [name, event] : events_) {
+      cudaEventDestroy(event);
+    }
+    if (stream_ != nullptr) {
+      cudaStreamDestroy(stream_);
+    }
+  }
+
+  void* allocate(std::size_t bytes, const char* what) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    expect_success(cudaMemGetInfo(&free, &total), "free memory");
+    void* memory = nullptr;
+    if (bytes > free || cudaMalloc(&memory, std::max<std::size_t>(bytes, 16)) != cudaSuccess) {
+      cudaGetLastError();
+      const auto mebibytes = [](std::size_t count) { return std::to_string(count >> 20) + " MiB"; };
+      throw Error(ErrorKind::kLimit, std::string("device cuda: the ") + what + " need " +
+                                         mebibytes(bytes) + " more, " + mebibytes(free) + " of " +
+                                         mebibytes(total) +
+                                         " are free; expected fewer users, or device=cpu");
+    }
+    return memory;
+  }
+  void release(void* memory) { cudaFree(memory); }
+  void* allocate_host(std::size_t bytes) {
+    void* memory = nullptr;
+    expect_success(cudaMallocHost(&memory, std::max<std::size_t>(bytes, 16)), "pinned memory");
+    return memory;
+  }
+  void release_host(void* memory) { cudaFreeHost(memory); }
+
+  // These are ordered with all launches.
+  void zero(void* to, std::size_t bytes) {
+    if (bytes > 0) {
+      expect_success(cudaMemsetAsync(to, 0, bytes, stream_), "memset");
+    }
+  }
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0) {
+      expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy");
+    }
+  }
+  void send(void* to, const void* from, std::size_t bytes, const char* part) {
+    mark(part);
+    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), part);
+  }
+  void fetch(void* to, const void* from, std::size_t bytes, const char* part) {
+    mark(part);
+    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), part);
+  }
+  // These also wait.
+  void to_device(void* to, const void* from, std::size_t bytes) {
+    wait();
+    if (bytes > 0) {
+      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy to the device");
+    }
+  }
+  void to_host(void* to, const void* from, std::size_t bytes) {
+    wait();
+    if (bytes > 0) {
+      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copy to the host");
+    }
+  }
+  void rows_to_host(float* to, const float* from, std::size_t length, std::size_t stride,
+                    std::size_t rows) {
+    wait();
+    if (rows > 0) {
+      expect_success(cudaMemcpy2D(to, length * sizeof(float), from, stride * sizeof(float),
+                                  length * sizeof(float), rows, cudaMemcpyDeviceToHost),
+                     "copy to the host");
+    }
+  }
+  void rows_to_device(float* to, const float* from, std::size_t length, std::size_t stride,
+                      std::size_t rows) {
+    wait();
+    if (rows > 0) {
+      expect_success(cudaMemcpy2D(to, stride * sizeof(float), from, length * sizeof(float),
+                                  length * sizeof(float), rows, cudaMemcpyHostToDevice),
+                     "copy to the device");
+    }
+  }
+  void wait() { expect_success(cudaStreamSynchronize(stream_), "wait"); }
+
+  // Runs launches as one graph, which it keeps for the same key.
+  template <class Launches>
+  void run(const Key& key, Launches launches) {
+    if (profiling_) {
+      launches();
+      mark("");
+      return;
+    }
+    auto found = graphs_.find(key);
+    if (found == graphs_.end()) {
+      drop_graphs(key.generation);
+      cudaGraph_t graph = nullptr;
+      expect_success(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "graph");
+      launches();
+      expect_success(cudaStreamEndCapture(stream_, &graph), "graph");
+      cudaGraphExec_t ready = nullptr;
+      expect_success(cudaGraphInstantiate(&ready, graph, 0), "graph");
+      expect_success(cudaGraphDestroy(graph), "graph");
+      found = graphs_.emplace(key, ready).first;
+    }
+    expect_success(cudaGraphLaunch(found->second, stream_), "graph");
+  }
+
+  template <class Kernel>
+  void groups(std::uint32_t count, const Kernel& kernel, const char* part) {
+    mark(part);
+    constexpr std::uint32_t kGroups = kThreads / kLanes;
+    run_groups<<<parts_of(count, kGroups), kThreads, 0, stream_>>>(kernel, count);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <class Kernel>
+  void counted_groups(const Kernel& kernel, const char* part) {
+    mark(part);
+    run_counted_groups<<<grid_of(run_counted_groups<Kernel>, kGroupThreads), kGroupThreads, 0,
+                         stream_>>>(kernel);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <class Kernel>
+  void threads(const Kernel& kernel, const char* part) {
+    mark(part);
+    run_threads<<<multiprocessors_ * 8, kThreads, 0, stream_>>>(kernel);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <class Kernel>
+  void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char* part) {
+    mark(part);
+    const std::size_t count = std::size_t{arms} * chunks;
+    const auto grid =
+        static_cast<std::uint32_t>(std::min<std::size_t>(count, multiprocessors_ * 8));
+    run_blocks<<<grid, kThreads, 0, stream_>>>(kernel, arms, chunks);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <int kVectors>
+  void scan(const State& state, const char* part) {
+    mark(part);
+    launch_scan<kVectors>(state, multiprocessors_, stream_);
+    expect_success(cudaGetLastError(), part);
+  }
+
+  void set_profiling(bool on) {
+    wait();
+    profiling_ = on;
+    part_times();
+  }
+  std::vector<PartTime> part_times() {
+    wait();
+    std::vector<PartTime> times;
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      if (i + 1 < events_.size() && !events_[i].first.empty()) {
+        float milliseconds = 0.0F;
+        expect_success(
+            cudaEventElapsedTime(&milliseconds, events_[i].second, events_[i + 1].second), "event");
+        times.push_back({events_[i].first, milliseconds / 1e3});
+      }
+    }
+    for (const auto& [name, event] : events_) {
+      cudaEventDestroy(event);
+    }
+    events_.clear();
+    return times;
+  }
+
+ private:
+  // As many blocks as the GPU runs at once.
+  template <class Function>
+  std::uint32_t grid_of(Function function, std::uint32_t threads) {
+    int blocks = 0;
+    expect_success(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function,
+                                                                 static_cast<int>(threads), 0),
+                   "occupancy");
+    return multiprocessors_ * static_cast<std::uint32_t>(std::max(blocks, 1));
+  }
+  void mark(const char* part) {
+    if (profiling_) {
+      cudaEvent_t event = nullptr;
+      expect_success(cudaEventCreate(&event), "event");
+      expect_success(cudaEventRecord(event, stream_), "event");
+      events_.emplace_back(part, event);
+    }
+  }
+  // Graphs of other generations name memory that has moved.
+  void drop_graphs(std::uint64_t generation) {
+    for (auto graph = graphs_.begin(); graph != graphs_.end();) {
+      if (graph->first.generation != generation) {
+        cudaGraphExecDestroy(graph->second);
+        graph = graphs_.erase(graph);
+      } else {
+        ++graph;
+      }
+    }
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::uint32_t multiprocessors_ = 1;
+  std::map<Key, cudaGraphExec_t> graphs_;
+  bool profiling_ = false;
+  std::vector<std::pair<std::string, cudaEvent_t>> events_;
+};
+
+}  // namespace mcnb::device

@@ -1,0 +1,302 @@
+#pragma once
+
+#include "mcnb/bandit/mcnb/device/device_state.h"
+#include "mcnb/bandit/mcnb/device/lanes.h"
+#include "mcnb/bandit/mcnb/device/network_kernels.h"
+#include "mcnb/numeric/block_sums.h"
+
+// Kernels that adapt Theta to draws. Sums over draws have the order of numeric/block_sums.h.
+namespace mcnb::device {
+
+inline constexpr std::uint32_t kRowsAtOnce = 10;  // of W_1 whose moves registers hold
+
+// Some draws of an arm, evaluated by Theta.
+template <int kDraws, int kVectors>
+struct EvaluatedDraws {
+  const float* xs[kDraws];
+  float steps[kDraws];           // factor * (f(x_j) - r_j)
+  Wide units[kDraws][kVectors];  // h_1
+
+  // Evaluates draws begin .. begin + kDraws - 1; those from `end` on have steps of zero.
+  MCNB_ON_DEVICE void find(const State& state, const CountedDraw* draws, std::uint32_t begin,
+                           std::uint32_t end, std::uint32_t arm) {
+    const float participants = static_cast<float>(state.totals[arm].participants);
+    const double rate = state.task->rate;
+    std::uint32_t counts[kDraws];
+    MCNB_UNROLL
+    for (int j = 0; j < kDraws; ++j) {
+      const CountedDraw draw = draws[min_of(begin + j, end - 1)];
+      xs[j] = state.events + draw.event * state.event_stride;
+      counts[j] = draw.count;
+    }
+    first_layer<kDraws, kVectors>(state.theta, state.width, state.inputs, xs, units);
+    MCNB_UNROLL
+    for (int j = 0; j < kDraws; ++j) {
+      const float value =
+          last_layer<kVectors>(state.theta + std::size_t{state.inputs} * state.width, state.width,
+                               units[j]) +
+          0.0F;
+      const float reward = xs[j][state.inputs];
+      const float weight = static_cast<float>(counts[j]) / participants;
+      const float factor = static_cast<float>(-rate * static_cast<double>(weight));
+      steps[j] = factor * (value - reward);
+      if (fabsf(reward) > 1.0F) {
+        state.totals[arm].is_extraordinary = 1;
+      }
+    }
+  }
+};
+
+// x_j . x, as kernels::dot computes it, with a bias of zero.
+MCNB_ON_DEVICE float inner_product(const float* a, const float* b, std::uint32_t count) {
+  Wide sum = Lanes::zero();
+  for (std::uint32_t i = 0; i < count; i += kLanes) {
+    sum = Lanes::multiply_add_wide(Lanes::load(a, i, count), Lanes::load(b, i, count), sum);
+  }
+  return Lanes::sum(sum) + 0.0F;
+}
+
+// By group, for each block of an arm's draws: what they add to W_1 x and W_2. The first block
+// begins with these, the others with zeros.
+template <int kVectors>
+struct AdaptToBlock {
+  static constexpr int kDraws = kVectors > 8 ? 2 : 4;
+  State state;
+
+  MCNB_ON_DEVICE std::uint32_t blocks_of(std::uint32_t arm) const {
+    const std::uint32_t blocks = parts_of(state.totals[arm].draws, kDrawsPerBlock);
+    return blocks > 0 ? blocks : 1;
+  }
+  MCNB_ON_DEVICE std::size_t count() const {
+    std::size_t all = 0;
+    for (std::uint32_t arm = 0; arm < state.task->arms; ++arm) {
+      all += blocks_of(arm);
+    }
+    return all;
+  }
+  MCNB_ON_DEVICE void operator()(std::size_t item) const {
+    std::uint32_t arm = 0;
+    while (item >= blocks_of(arm)) {
+      item -= blocks_of(arm++);
+    }
+    const auto block = static_cast<std::uint32_t>(item);
+    const float* x[1] = {state.xs + arm * std::size_t{state.inputs}};
+    const float* last = state.theta + std::size_t{state.inputs} * state.width;
+    Wide sums[1][kVectors];
+    Wide out[kVectors];
+    if (block == 0) {
+      first_layer<1, kVectors>(state.theta, state.width, state.inputs, x, sums);
+    }
+    MCNB_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      sums[0][v] = block == 0 ? sums[0][v] : Lanes::zero();
+      out[v] = block == 0 ? Lanes::load(last, kLanes * v, state.width) : Lanes::zero();
+    }
+    add_draws(arm, block, x[0], last, sums[0], out);
+    float* to = state.parts + (arm * std::size_t{state.blocks} + block) * 2 * state.padded;
+    MCNB_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      Lanes::store(to, kLanes * v, state.padded, sums[0][v]);
+      Lanes::store(to + state.padded, kLanes * v, state.padded, out[v]);
+    }
+  }
+
+ private:
+  MCNB_ON_DEVICE void add_draws(std::uint32_t arm, std::uint32_t block, const float* x,
+                                const float* last, Wide (&sums)[kVectors],
+                                Wide (&out)[kVectors]) const {
+    const CountedDraw* draws = state.draws + arm * std::size_t{state.users};
+    const std::uint32_t first = block * kDrawsPerBlock;
+    const std::uint32_t end = min_of(first + kDrawsPerBlock, state.totals[arm].draws);
+    for (std::uint32_t begin = first; begin < end; begin += kDraws) {
+      EvaluatedDraws<kDraws, kVectors> some;
+      some.find(state, draws, begin, end, arm);
+      MCNB_UNROLL
+      for (int j = 0; j < kDraws; ++j) {
+        if (begin + j >= end) {
+          break;
+        }
+        const float sum_step = some.steps[j] * inner_product(some.xs[j], x, state.inputs);
+        MCNB_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          const Wide w = Lanes::load(last, kLanes * v, state.width);
+          const Wide signal = Lanes::where_positive(some.units[j][v], w);
+          sums[v] = Lanes::multiply_add(signal, sum_step, sums[v]);
+          out[v] = Lanes::multiply_add(some.units[j][v], some.steps[j], out[v]);
+        }
+      }
+    }
+  }
+};
+
+// By group, for each block of the draws of a lesson's arm, kRowsAtOnce rows of W_1 at a time: what
+// they add to the rows and to W_2.
+template <int kVectors>
+struct MoveByBlock {
+  static constexpr int kRows = kVectors > 8 ? 3 : static_cast<int>(kRowsAtOnce);
+  static constexpr int kDraws = 2;
+  State state;
+
+  MCNB_ON_DEVICE std::uint32_t turns() const { return parts_of(state.inputs, kRows); }
+  MCNB_ON_DEVICE std::size_t count() const {
+    return std::size_t{parts_of(state.totals[state.lesson->arm].draws, kDrawsPerBlock)} * turns();
+  }
+  MCNB_ON_DEVICE void operator()(std::size_t item) const {
+    const std::uint32_t arm = state.lesson->arm;
+    const auto block = static_cast<std::uint32_t>(item / turns());
+    const std::uint32_t row = static_cast<std::uint32_t>(item % turns()) * kRows;
+    const CountedDraw* draws = state.draws + arm * std::size_t{state.users};
+    const std::uint32_t first = block * kDrawsPerBlock;
+    const std::uint32_t end = min_of(first + kDrawsPerBlock, state.totals[arm].draws);
+    const float* last = state.theta + std::size_t{state.inputs} * state.width;
+    Wide moves[kRows][kVectors];
+    Wide out[kVectors];
+    MCNB_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      out[v] = Lanes::zero();
+      MCNB_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        moves[i][v] = Lanes::zero();
+      }
+    }
+    for (std::uint32_t begin = first; begin < end; begin += kDraws) {
+      EvaluatedDraws<kDraws, kVectors> some;
+      some.find(state, draws, begin, end, arm);
+      MCNB_UNROLL
+      for (int j = 0; j < kDraws; ++j) {
+        if (begin + j >= end) {
+          break;
+        }
+        MCNB_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          const Wide w = Lanes::multiply(Lanes::load(last, kLanes * v, state.width), some.steps[j]);
+          const Wide signal = Lanes::where_positive(some.units[j][v], w);
+          out[v] = Lanes::multiply_add(some.units[j][v], some.steps[j], out[v]);
+          MCNB_UNROLL
+          for (int i = 0; i < kRows; ++i) {
+            const float feature = row + i < state.inputs ? some.xs[j][row + i] : 0.0F;
+            moves[i][v] = Lanes::multiply_add(signal, feature, moves[i][v]);
+          }
+        }
+      }
+    }
+    float* to = state.parts + block * (std::size_t{state.inputs} + 1) * state.padded;
+    MCNB_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      MCNB_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        if (row + i < state.inputs) {
+          Lanes::store(to + (row + i) * std::size_t{state.padded}, kLanes * v, state.padded,
+                       moves[i][v]);
+        }
+      }
+      if (row == 0) {
+        Lanes::store(to + std::size_t{state.inputs} * state.padded, kLanes * v, state.padded,
+                     out[v]);
+      }
+    }
+  }
+};
+
+// The sum of the parts first .. first + count - 1, at one of their `length` numbers.
+MCNB_ON_DEVICE float sum_of_parts(const float* parts, std::size_t length, std::uint32_t first,
+                                  std::uint32_t count, std::size_t number) {
+  const float* from = parts + first * length + number;
+  float sum = from[0];
+  MCNB_UNROLL_BY_8
+  for (std::uint32_t i = 1; i < count; ++i) {
+    sum += from[i * length];
+  }
+  return sum;
+}
+
+// Where the parts of a pass or of a lesson lie. For a lesson there is one arm.
+struct PartsOfArms {
+  State state;
+  bool of_lesson;
+
+  MCNB_ON_DEVICE std::uint32_t arms() const { return of_lesson ? 1 : state.task->arms; }
+  MCNB_ON_DEVICE std::size_t length() const {
+    return of_lesson ? (std::size_t{state.inputs} + 1) * state.padded
+                     : 2 * std::size_t{state.padded};
+  }
+  MCNB_ON_DEVICE std::uint32_t blocks(std::uint32_t arm) const {
+    const std::uint32_t of = of_lesson ? state.lesson->arm : arm;
+    const std::uint32_t count = parts_of(state.totals[of].draws, kDrawsPerBlock);
+    return count > 0 || of_lesson ? count : 1;
+  }
+  MCNB_ON_DEVICE std::size_t groups_of_an_arm() const {
+    return parts_of(state.blocks, kDrawsPerBlock);
+  }
+};
+
+// By thread, for each number of the sums of 64 blocks.
+struct SumBlocks {
+  PartsOfArms parts;
+
+  MCNB_ON_DEVICE std::size_t count() const {
+    std::size_t all = 0;
+    for (std::uint32_t arm = 0; arm < parts.arms(); ++arm) {
+      all += parts_of(parts.blocks(arm), kDrawsPerBlock) * parts.length();
+    }
+    return all;
+  }
+  MCNB_ON_DEVICE void operator()(std::size_t item) const {
+    const std::size_t length = parts.length();
+    std::uint32_t arm = 0;
+    for (;; ++arm) {
+      const std::size_t own = parts_of(parts.blocks(arm), kDrawsPerBlock) * length;
+      if (item < own) {
+        break;
+      }
+      item -= own;
+    }
+    const auto group = static_cast<std::uint32_t>(item / length);
+    const std::uint32_t first = group * kDrawsPerBlock;
+    const float* from = parts.state.parts + arm * std::size_t{parts.state.blocks} * length;
+    float* to = parts.state.groups + arm * parts.groups_of_an_arm() * length;
+    to[item] = sum_of_parts(from, length, first, min_of(kDrawsPerBlock, parts.blocks(arm) - first),
+                            item % length);
+  }
+};
+
+// By block, for each arm: adds the sums of groups until one is left, and hands the result on: an
+// arm's to the host; that of a lesson moves Theta.
+struct SumGroups {
+  PartsOfArms parts;
+
+  template <class Block>
+  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
+    const State& state = parts.state;
+    const std::size_t length = parts.length();
+    std::uint32_t count = parts_of(parts.blocks(arm), kDrawsPerBlock);
+    const std::size_t begin = arm * parts.groups_of_an_arm() * length;
+    float* from = state.groups + begin;
+    float* to = state.more_groups + begin;
+    while (count > 1) {
+      const std::uint32_t fewer = parts_of(count, kDrawsPerBlock);
+      block.for_each(fewer * length, [&](std::size_t i) {
+        const std::uint32_t first = static_cast<std::uint32_t>(i / length) * kDrawsPerBlock;
+        to[i] =
+            sum_of_parts(from, length, first, min_of(kDrawsPerBlock, count - first), i % length);
+      });
+      float* const swapped = from;
+      from = to;
+      to = swapped;
+      count = fewer;
+    }
+    if (!parts.of_lesson) {
+      block.for_each(length, [&](std::size_t i) { state.adapted[arm * length + i] = from[i]; });
+      return;
+    }
+    block.for_each(length, [&](std::size_t i) {
+      const std::size_t unit = i % state.padded;
+      const std::size_t at = i / state.padded * state.width + unit;
+      if (unit < state.width) {
+        state.moved[at] = count > 0 ? state.theta[at] + from[i] : state.theta[at];
+      }
+    });
+  }
+};
+
+}  // namespace mcnb::device

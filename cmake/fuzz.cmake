@@ -27,7 +27,7 @@ target_link_options(mcnb_watched PUBLIC ${watch})
 # fmt as headers: the library was compiled by GCC, which names some of its templates differently.
 target_link_libraries(mcnb_watched PUBLIC Threads::Threads fmt::fmt-header-only mcnb_xxhash
   mcnb_spectra hwy::hwy Eigen3::Eigen ZLIB::ZLIB PNG::PNG LibArchive::LibArchive
-  simdjson::simdjson CURL::libcurl OpenSSL::SSL OpenSSL::Crypto SQLite::SQLite3
+  simdjson::simdjson CURL::libcurl OpenSSL::SSL OpenSSL::Crypto SQLite::SQLite3 PostgreSQL::PostgreSQL
   tomlplusplus::tomlplusplus)
 
 add_custom_target(fuzz)

@@ -89,7 +89,11 @@ if(MCNB_SANITIZE)
       GTEST_TOTAL_SHARDS=32 GTEST_SHARD_INDEX=${part})
   endforeach()
 else()
-  gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
+  # Those with a PostgreSQL server share it, in one process.
+  gtest_discover_tests(mcnb_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+                       TEST_FILTER -*Postgres*)
+  add_test(NAME postgres COMMAND mcnb_tests --gtest_filter=*Postgres*)
+  set_property(TEST postgres PROPERTY COST 100)
 endif()
 
 # Adds tests/bandit/template_policy.cpp as CONTRIBUTING.md says, with its line in policies.cpp, and

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "mcnb/numeric/block_sums.h"
 #include "mcnb/numeric/kernels.inc"
 
 HWY_BEFORE_NAMESPACE();
@@ -174,21 +176,54 @@ struct AddSeen {
   }
 };
 
+// Calls action(draws) for some draws at a time, and end_block() where a block of the fixed order
+// ends (block_sums.h), except at the end of all draws.
+template <class Action, class EndBlock>
+HWY_INLINE void for_draws(std::span<const AdaptationDraw> draws, Action action,
+                          EndBlock end_block) {
+  static_assert(kDrawsPerBlock % kDrawsAtOnce == 0);
+  for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsAtOnce) {
+    if (begin > 0 && begin % kDrawsPerBlock == 0) {
+      end_block();
+    }
+    action(draws.subspan(begin, std::min(kDrawsAtOnce, draws.size() - begin)));
+  }
+}
+
+// The first block's sums begin with `sums` and `last` as they are, those of the others with zeros.
 float Adapt(const NetworkShape& shape, const float* network, std::span<const AdaptationDraw> draws,
             float* sums, float* last, std::vector<float>& room) {
   DrawScratch scratch(shape, longest_draw(draws), 0, room);
   std::copy_n(network + shape.layer_offset(2), shape.width, scratch.weights);
+  const std::size_t padded = scratch.padded;
+  std::optional<BlockSums> all_sums;
+  std::optional<BlockSums> all_last;
+  if (draws.size() > kDrawsPerBlock) {
+    all_sums.emplace(padded);
+    all_last.emplace(padded);
+  }
   float bias = 0.0F;
-  for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsAtOnce) {
-    const auto some = draws.subspan(begin, std::min(kDrawsAtOnce, draws.size() - begin));
+  const auto add = [&](std::span<const AdaptationDraw> some) {
     forward_draws(shape, network, some, scratch);
     float sum_steps[kDrawsAtOnce];
     for (std::size_t j = 0; j < some.size(); ++j) {
       sum_steps[j] = scratch.steps[j] * some[j].inner;
       bias += scratch.steps[j];
     }
-    for_column_blocks<kColumnVectors / 2>(scratch.padded,
+    for_column_blocks<kColumnVectors / 2>(padded,
                                           AddSeen{scratch, sum_steps, some.size(), sums, last});
+  };
+  for_draws(draws, add, [&] {
+    all_sums->add(sums);
+    all_last->add(last);
+    std::fill_n(sums, padded, 0.0F);
+    std::fill_n(last, padded, 0.0F);
+  });
+  if (all_sums) {
+    all_sums->add(sums);
+    all_sums->finish(sums);
+    all_last->add(last);
+    all_last->finish(last);
   }
   return bias;
 }
@@ -260,9 +295,49 @@ void move_row(float* row, const float* by, std::size_t width) {
   }
 }
 
+// Adds what the draws move to the moves in `scratch`: rows of W_1, then W_2, then the biases of
+// W_1. Returns what they add to the bias of W_2.
+float add_moves_of(std::span<const AdaptationDraw> draws, bool biases, DrawScratch& scratch) {
+  const Tag tag;
+  const std::size_t padded = scratch.padded;
+  const std::size_t inputs = draws[0].count;
+  float* last_move = scratch.moves + inputs * padded;
+  float output_bias = 0.0F;
+  const float one = 1.0F;
+  const float* features[kDrawsAtOnce];
+  const float* steps[kDrawsAtOnce];
+  const float* ones[kDrawsAtOnce];
+  for (std::size_t j = 0; j < draws.size(); ++j) {
+    features[j] = draws[j].x;
+    steps[j] = &scratch.steps[j];
+    ones[j] = &one;
+    output_bias += scratch.steps[j];
+    const Vector step = hn::Set(tag, scratch.steps[j]);
+    for (std::size_t i = 0; i < padded; i += kLanes) {
+      const auto active = hn::Gt(hn::Load(tag, scratch.units + j * padded + i), hn::Zero(tag));
+      hn::Store(hn::IfThenElseZero(active, hn::Mul(step, hn::Load(tag, scratch.weights + i))), tag,
+                scratch.signals + j * padded + i);
+    }
+  }
+  std::size_t row = 0;
+  for (; row + 2 <= inputs; row += 2) {
+    add_weighted<2>(scratch.moves + row * padded, padded, features, row, scratch.signals,
+                    draws.size());
+  }
+  for (; row < inputs; ++row) {
+    add_weighted<1>(scratch.moves + row * padded, padded, features, row, scratch.signals,
+                    draws.size());
+  }
+  add_weighted<1>(last_move, padded, steps, 0, scratch.units, draws.size());
+  if (biases) {
+    add_weighted<1>(last_move + padded, padded, ones, 0, scratch.signals, draws.size());
+  }
+  return output_bias;
+}
+
+// The moves are summed in the fixed order of block_sums.h; each block begins with zeros.
 void BatchStep(const NetworkShape& shape, float* network, std::span<const AdaptationDraw> draws,
                std::vector<float>& room) {
-  const Tag tag;
   DrawScratch scratch(shape, draws[0].count, draws[0].count + 2, room);
   const std::size_t padded = scratch.padded;
   const std::size_t inputs = draws[0].count;
@@ -270,39 +345,25 @@ void BatchStep(const NetworkShape& shape, float* network, std::span<const Adapta
   // Updates W_1 row by row, then W_2 and the biases; all gradients are computed before.
   float* last_move = scratch.moves + inputs * padded;
   float* bias_move = last_move + padded;
+  const std::size_t moved = (inputs + 2) * padded;
+  std::optional<BlockSums> all_moves;
+  if (draws.size() > kDrawsPerBlock) {
+    all_moves.emplace(moved);
+  }
   float output_bias = 0.0F;
-  const float one = 1.0F;
-  for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsAtOnce) {
-    const auto some = draws.subspan(begin, std::min(kDrawsAtOnce, draws.size() - begin));
-    forward_draws(shape, network, some, scratch);
-    const float* features[kDrawsAtOnce];
-    const float* steps[kDrawsAtOnce];
-    const float* ones[kDrawsAtOnce];
-    for (std::size_t j = 0; j < some.size(); ++j) {
-      features[j] = some[j].x;
-      steps[j] = &scratch.steps[j];
-      ones[j] = &one;
-      output_bias += scratch.steps[j];
-      const Vector step = hn::Set(tag, scratch.steps[j]);
-      for (std::size_t i = 0; i < padded; i += kLanes) {
-        const auto active = hn::Gt(hn::Load(tag, scratch.units + j * padded + i), hn::Zero(tag));
-        hn::Store(hn::IfThenElseZero(active, hn::Mul(step, hn::Load(tag, scratch.weights + i))),
-                  tag, scratch.signals + j * padded + i);
-      }
-    }
-    std::size_t row = 0;
-    for (; row + 2 <= inputs; row += 2) {
-      add_weighted<2>(scratch.moves + row * padded, padded, features, row, scratch.signals,
-                      some.size());
-    }
-    for (; row < inputs; ++row) {
-      add_weighted<1>(scratch.moves + row * padded, padded, features, row, scratch.signals,
-                      some.size());
-    }
-    add_weighted<1>(last_move, padded, steps, 0, scratch.units, some.size());
-    if (shape.biases) {
-      add_weighted<1>(bias_move, padded, ones, 0, scratch.signals, some.size());
-    }
+  for_draws(
+      draws,
+      [&](std::span<const AdaptationDraw> some) {
+        forward_draws(shape, network, some, scratch);
+        output_bias += add_moves_of(some, shape.biases, scratch);
+      },
+      [&] {
+        all_moves->add(scratch.moves);
+        std::fill_n(scratch.moves, moved, 0.0F);
+      });
+  if (all_moves) {
+    all_moves->add(scratch.moves);
+    all_moves->finish(scratch.moves);
   }
   for (std::size_t row = 0; row < inputs; ++row) {
     move_row(network + (draws[0].row + row) * shape.width, scratch.moves + row * padded,

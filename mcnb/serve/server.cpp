@@ -137,8 +137,12 @@ Handlers::Reloaded Server::Parts::reload() {
   if ((identity == nullptr) != options.certificate.empty()) {
     throw Error(ErrorKind::kUsage, "certificate: TLS cannot begin or end without a restart");
   }
-  if (next.keys.empty() != options.keys.empty()) {
-    log_warning(next.keys.empty() ? "no request needs a key any more" : "requests need keys now");
+  if (next.keys.empty() && !options.keys.empty()) {
+    // Perhaps the file is being written: nobody may become an administrator by that.
+    throw Error(ErrorKind::kUsage, "keys: the last ones cannot go without a restart");
+  }
+  if (!next.keys.empty() && options.keys.empty()) {
+    log_warning("requests need keys now");
   }
   audit.reopen();
   if (identity != nullptr) {

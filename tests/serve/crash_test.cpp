@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 
 #include "mcnb/serve/engine/model_host.h"
 #include "tests/sanitizers.h"
@@ -15,25 +14,18 @@ namespace {
 
 using namespace service_load;
 
-// 60 kills in all, 1,000 with ./test --long; under the sanitizers 12 and 20.
-const int kKills = kSanitized ? repeats(8, 14) : repeats(30, 700);
-const int kBusyKills = kSanitized ? repeats(4, 6) : repeats(30, 300);
+// Of each of the two lives' kinds: 30, or MCNB_KILLS; fewer under the sanitizers.
+const int kKills = static_cast<int>(repeats("MCNB_KILLS", kSanitized ? 8 : 30));
+const int kBusyKills = static_cast<int>(repeats("MCNB_KILLS", kSanitized ? 4 : 30));
 constexpr int kClients = 3;
 constexpr int kVerifyEvery = 50;
-
-// The program that is killed: the one that MCNB_SERVE_BINARY names, otherwise the one that was
-// built with this test.
-std::string killed_binary() {
-  const char* const named = std::getenv("MCNB_SERVE_BINARY");
-  return named != nullptr && *named != '\0' ? named : MCNB_BINARY;
-}
 
 // Runs a server once: starts it, runs `load` on several clients and kills it in the middle, or
 // kills it while it starts. Returns true if it served requests.
 bool live_and_die(const fs::path& data, const std::vector<std::string>& arguments,
                   std::uint64_t longest_microseconds, Rng& rng,
                   const std::function<void(std::uint16_t port, int client)>& load) {
-  ServerProgram server(data, arguments, killed_binary());
+  ServerProgram server(data, arguments);
   const bool serves = !rng.chance(0.1);
   if (serves) {
     const std::uint16_t port = server.port();
@@ -203,7 +195,7 @@ TEST(Crash, ExpiryActivationForgettingAndTrimmingSurviveIt) {
   }
   {
     // After one more start, every user who was being forgotten at the last kill is forgotten.
-    ServerProgram server(data, arguments, killed_binary());
+    ServerProgram server(data, arguments);
     server.port();
     // The service looks at its log's size once a second.
     for (int i = 0; i < 1000 && !is_trimmed(); ++i) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "mcnb/base/files.h"
 #include "tests/long_tests.h"
@@ -19,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace power;
-
-// From the environment: MCNB_POWER_CUTS, MCNB_POWER_SEED.
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 // The moment of a cut: anywhere, or just after something was acknowledged, before what comes next
 // has synced more.
@@ -153,8 +146,8 @@ TEST(PowerCut, WhatWasNotSyncedIsLostInPartsAndInAnyOrder) {
 
 TEST(PowerLoss, NoPromiseIsBroken) {
   constexpr std::size_t kCutsOfARecording = 40;
-  const std::uint64_t seed = number_from("MCNB_POWER_SEED", 1);
-  const std::uint64_t wanted = number_from("MCNB_POWER_CUTS", long_tests() ? 1000 : 40);
+  const std::uint64_t seed = test_seed();
+  const std::uint64_t wanted = repeats("MCNB_POWER_CUTS", 40);
   std::size_t trims = 0;
   std::size_t restarts = 0;
   std::size_t forgotten = 0;
@@ -180,17 +173,14 @@ TEST(PowerLoss, NoPromiseIsBroken) {
 }
 
 TEST(PowerLoss, NoPromiseIsBrokenByThreads) {
-  const std::uint64_t seed = number_from("MCNB_POWER_SEED", 1);
-  for (std::uint64_t life = 0; life < (long_tests() ? 10U : 1U); ++life) {
-    const TemporaryFolder folder;
-    const ThreadedLife recorded = record_threads(folder.path(), 20);
-    EXPECT_GT(recorded.promises.forgotten.size(), 3U);
-    EXPECT_GT(recorded.promises.decisions.size(), 60U);
-    const std::size_t count = long_tests() ? 50 : 15;
-    const Cuts cuts = cut_power(recorded.recording, recorded.promises, seed + life, count);
-    for (const std::string& promise : cuts.examples) {
-      ADD_FAILURE() << promise;
-    }
+  const TemporaryFolder folder;
+  const ThreadedLife recorded = record_threads(folder.path(), 20);
+  EXPECT_GT(recorded.promises.forgotten.size(), 3U);
+  EXPECT_GT(recorded.promises.decisions.size(), 60U);
+  const Cuts cuts = cut_power(recorded.recording, recorded.promises, test_seed(),
+                              repeats("MCNB_POWER_CUTS", 30) / 2);
+  for (const std::string& promise : cuts.examples) {
+    ADD_FAILURE() << promise;
   }
 }
 

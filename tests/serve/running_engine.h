@@ -20,6 +20,7 @@ class HandClock : public Clock {
   std::int64_t now() override { return time_; }
   std::int64_t system_now() override { return time_; }
   double uptime() override { return real_.uptime(); }
+  double processor_seconds() override { return real_.processor_seconds(); }
   void not_before(std::int64_t time) override { floor_ = time; }
   void set(std::int64_t time) { time_ = time; }
   std::int64_t floor() const { return floor_; }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -24,11 +25,18 @@ inline std::optional<std::uint16_t> port_in(const std::string& log) {
   return static_cast<std::uint16_t>(std::atoi(log.c_str() + port + 8));
 }
 
+// The program that the tests start as a service: the one that MCNB_SERVE_BINARY names, otherwise
+// the one that was built with them.
+inline std::string served_binary() {
+  const char* const named = std::getenv("MCNB_SERVE_BINARY");
+  return named != nullptr && *named != '\0' ? named : MCNB_BINARY;
+}
+
 // The real `mcnb serve` on a free port, beside the test.
 class ServerProgram {
  public:
   explicit ServerProgram(const std::filesystem::path& data, std::vector<std::string> more = {},
-                         const std::string& binary = MCNB_BINARY,
+                         const std::string& binary = served_binary(),
                          std::vector<std::string> variables = {})
       : program_(arguments(data, std::move(more)), std::move(variables), binary) {}
 

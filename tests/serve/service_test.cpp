@@ -47,8 +47,7 @@ TEST(Service, EndsInGoodOrderAsSoonAsItSaysThatItListens) {
     server.port();
     const ProgramOutcome outcome = server.stop();
     EXPECT_EQ(outcome.status, 0);
-    EXPECT_NE(outcome.errors.find("\"message\":\"stopped\""), std::string::npos)
-        << outcome.errors;
+    EXPECT_NE(outcome.errors.find("\"message\":\"stopped\""), std::string::npos) << outcome.errors;
   }
 }
 

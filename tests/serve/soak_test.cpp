@@ -24,11 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kClients = 4;
 constexpr int kUsers = 200;
 
-// How long the load lasts: MCNB_SOAK_SECONDS, otherwise an hour with ./test --long.
-std::chrono::seconds duration() {
-  const char* const seconds = std::getenv("MCNB_SOAK_SECONDS");
-  return std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : repeats(0, 3600));
-}
+// How long the load lasts.
+std::chrono::seconds duration() { return std::chrono::seconds(repeats("MCNB_SOAK_SECONDS", 0)); }
 
 double resident_megabytes(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
@@ -103,7 +100,7 @@ double growth(const std::vector<std::pair<double, double>>& seconds_and_megabyte
 
 TEST(Soak, MemoryStaysFlatUnderSteadyLoad) {
   if (kSanitized || duration().count() == 0) {
-    GTEST_SKIP() << "it takes an hour: ./test --long, or MCNB_SOAK_SECONDS";
+    GTEST_SKIP() << "it takes an hour: tests/run_long soak, or MCNB_SOAK_SECONDS";
   }
   const TemporaryFolder folder;
   const std::string bounds =

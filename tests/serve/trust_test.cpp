@@ -226,6 +226,11 @@ TEST(Trust, KeysAreReadAgainAtSighupAndOnRequest) {
   put_file(config, "queue = \n");
   EXPECT_EQ(second.post("/v1/reload", "").status, 409);
   EXPECT_EQ(first.get("/v1/models").status, 401);
+  put_file(config, "");  // as an editor may leave it for a moment
+  const HttpReply open = second.post("/v1/reload", "");
+  EXPECT_EQ(open.status, 409);
+  EXPECT_NE(open.body.find("the last ones cannot go"), std::string::npos) << open.body;
+  EXPECT_EQ(HttpClient(server.port()).get("/v1/models").status, 401);
   // On request; other options wait, and the log says so.
   put_file(config, "queue = 77\n" + key_lines("admin", "first") + key_lines("admin", "second"));
   const HttpReply reloaded = second.post("/v1/reload", "");

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <mutex>
 
 namespace mcnb {
@@ -18,6 +19,8 @@ class Clock {
   virtual void not_before(std::int64_t time) = 0;
   // Seconds since some fixed moment. They pass evenly, for intervals.
   virtual double uptime() = 0;
+  // Seconds for which the calling thread has computed: what work takes, also on a busy machine.
+  virtual double processor_seconds() = 0;
 };
 
 // Starts with the system's clock and counts evenly from there: if somebody sets the system's clock
@@ -42,6 +45,11 @@ class SteadyClock : public Clock {
   }
   double uptime() override {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+  double processor_seconds() override {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -21,13 +20,6 @@ constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option say
 constexpr double kPublishSeconds = 0.5;
 constexpr double kRepairSeconds = 0.2;  // between two attempts
 constexpr double kLeaseSeconds = 0.2;   // between two looks at the lease
-
-// For which this thread has run.
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 double memory_limit_of(const EngineOptions& options) {
   return options.memory_bytes > 0.0 ? options.memory_bytes : kMemoryShare * usable_memory();
@@ -180,10 +172,23 @@ void EngineCore::watch_lease() {
     return;
   }
   next_lease_check_ = clock_.uptime() + kLeaseSeconds;
+  if (!readable_) {
+    host_.try_to_read();
+    watch_reads();
+  }
   if (const std::string loss = storage_->lease().loss(); !loss.empty()) {
     log_error("the storage was taken away", {{"detail", loss}});
     set_problem(loss);
     broken_ = true;
+  }
+}
+
+// A storage that cannot be read refuses all new events, so nobody should send any.
+void EngineCore::watch_reads() {
+  const std::string& problem = host_.read_problem();
+  const bool changed = readable_.exchange(problem.empty()) != problem.empty();
+  if (changed && ready_) {
+    set_problem(problem);
   }
 }
 
@@ -201,7 +206,7 @@ void EngineCore::compute_batch(std::vector<Task> tasks) {
   take_in_models(tasks);
   ComputedBatch computed{{}, std::move(tasks), {}};
   const auto begin = std::chrono::steady_clock::now();
-  const double processor_begin = processor_seconds();
+  const double processor_begin = clock_.processor_seconds();
   try {
     const std::int64_t time = clock_.now();
     run_tasks(computed.tasks, time);
@@ -214,10 +219,11 @@ void EngineCore::compute_batch(std::vector<Task> tasks) {
   } catch (const std::exception& error) {
     discard(computed.tasks, error.what());
   }
+  watch_reads();
   computed.batch = host_.take_batch();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   raise_to(metrics_.longest_batch_seconds, seconds.count());
-  raise_to(metrics_.longest_batch_processor_seconds, processor_seconds() - processor_begin);
+  raise_to(metrics_.longest_batch_processor_seconds, clock_.processor_seconds() - processor_begin);
   if (!computed.empty()) {
     writer_.hand_over(std::move(computed));
   }
@@ -268,9 +274,9 @@ void EngineCore::decide(const std::vector<Task>& tasks, std::int64_t time) {
       requests.push_back(&rank->request);
       actions += rank->request.actions.size();
     }
-    const double begin = clock_.uptime();
+    const double begin = clock_.processor_seconds();
     std::vector<ModelHost::Decided> answers = host_.decide(model, requests, time);
-    host_.note_pace(model, actions, clock_.uptime() - begin);
+    host_.note_pace(model, actions, clock_.processor_seconds() - begin);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i]->error = std::move(answers[i].error);
       if (answers[i].decision) {

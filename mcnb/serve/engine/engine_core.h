@@ -73,8 +73,8 @@ class EngineCore {
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
   bool step();
 
-  // Safe from any thread. False while the storage cannot be written.
-  bool ready() const { return ready_.load(); }
+  // Safe from any thread. False while the storage cannot be written or read.
+  bool ready() const { return ready_.load() && readable_.load(); }
   // The reason, for people. Empty while the core is ready, and until the reason is known.
   std::string why_not_ready() const;
   // What the models looked like about a second ago.
@@ -105,6 +105,7 @@ class EngineCore {
   void recover();
   void repair();
   void watch_lease();
+  void watch_reads();
   void set_problem(const std::string& problem);
   void hear_housekeeping();
   void compute_batch(std::vector<Task> tasks);
@@ -134,6 +135,7 @@ class EngineCore {
   BatchWriter writer_;
   FitRunner fits_;
   std::atomic<bool> ready_{false};
+  std::atomic<bool> readable_{true};
 
   // Used only by the computing thread.
   std::shared_ptr<RankTask> large_;                    // is computed in parts

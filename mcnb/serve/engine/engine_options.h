@@ -17,7 +17,7 @@ struct EngineOptions {
   double decision_seconds = 10.0;  // the most that one decision may take, by an estimate
   // Decisions that take longer, by an estimate, are computed in parts. A part takes as long as the
   // small tasks beside it, but at least so long.
-  double large_seconds = 0.008;
+  double large_seconds = 0.03;
   double least_part_seconds = 0.004;
   // That all models, their snapshots and waiting tasks may take together; 0: three quarters of what
   // the machine or the cgroup has.

@@ -167,7 +167,7 @@ void EngineCore::run_large(ComputedBatch& computed, std::int64_t time) {
   }
   if (!decided) {
     const double seconds = std::clamp(batch_cost_, options_.least_part_seconds, kMostPartSeconds);
-    decided = host_.advance_large(seconds, time, [this] { return clock_.uptime(); });
+    decided = host_.advance_large(seconds, time, [this] { return clock_.processor_seconds(); });
   }
   if (decided) {
     large_->error = std::move(decided->error);

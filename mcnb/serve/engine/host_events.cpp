@@ -96,9 +96,27 @@ std::optional<std::uint64_t> ModelHost::find_id(Hosted& hosted, std::uint64_t ke
   if (key == 0 || id_milliseconds_ == 0) {
     return std::nullopt;
   }
-  const std::optional<EventId> found = storage_.log().find_id(hosted.id, key);
+  std::optional<EventId> found;
+  try {
+    found = storage_.log().find_id(hosted.id, key);
+    read_problem_.clear();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kCorrupt) {
+      read_problem_ = error.what();
+    }
+    throw;
+  }
   return found && found->time + id_milliseconds_ > time ? std::optional(found->position)
                                                         : std::nullopt;
+}
+
+void ModelHost::try_to_read() {
+  try {
+    storage_.log().find_id(0, 1);
+    read_problem_.clear();
+  } catch (const Error& error) {
+    read_problem_ = error.what();
+  }
 }
 
 // The position of an event's decision; nullopt for an unknown event.

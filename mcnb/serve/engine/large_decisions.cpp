@@ -58,8 +58,8 @@ std::optional<ModelHost::Decided> ModelHost::begin_large(const std::string& mode
   return std::nullopt;
 }
 
-std::optional<ModelHost::Decided> ModelHost::advance_large(double seconds, std::int64_t time,
-                                                           const std::function<double()>& uptime) {
+std::optional<ModelHost::Decided> ModelHost::advance_large(
+    double seconds, std::int64_t time, const std::function<double()>& processor_seconds) {
   Hosted& hosted = find(large_->model);
   const std::size_t apart = hosted.model->arms_apart();
   const double arms = seconds / std::max(large_->seconds_per_arm, 1e-9);
@@ -67,10 +67,10 @@ std::optional<ModelHost::Decided> ModelHost::advance_large(double seconds, std::
       static_cast<std::size_t>(std::clamp(arms / static_cast<double>(apart), 1.0, 1e6));
   Decided decided;
   try {
-    const double begin = uptime();
+    const double begin = processor_seconds();
     const std::size_t before = large_->parted.scores.size();
     const bool whole = hosted.model->score_part(large_->parted, parts * apart);
-    note_pace(large_->model, large_->parted.scores.size() - before, uptime() - begin);
+    note_pace(large_->model, large_->parted.scores.size() - before, processor_seconds() - begin);
     large_->seconds_per_arm = seconds_per_action(hosted);
     if (!whole) {
       return std::nullopt;

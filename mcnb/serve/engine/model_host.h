@@ -121,13 +121,18 @@ class ModelHost {
   bool has_large() const { return large_.has_value(); }
   bool is_busy(const std::string& model) const { return large_ && large_->model == model; }
   bool can_decide(const std::string& model, const std::string& user_id);
-  // Computes for about so long. Returns the outcome when it is known. `uptime` tells the seconds
-  // since some moment.
+  // Computes for about so long. Returns the outcome when it is known. `processor_seconds` is the
+  // clock's.
   std::optional<Decided> advance_large(double seconds, std::int64_t time,
-                                       const std::function<double()>& uptime);
+                                       const std::function<double()>& processor_seconds);
   void drop_large() { large_.reset(); }
-  // Tells how long the scores of so many actions took, for later estimates.
+  // Tells how many seconds of the processor the scores of so many actions took, for later
+  // estimates.
   void note_pace(const std::string& model, std::size_t actions, double seconds);
+
+  // Why ids could not be looked up in the storage the last time; empty if they could.
+  const std::string& read_problem() const { return read_problem_; }
+  void try_to_read();
 
   // Bytes of what the host knows of, and of what its owner holds beside it.
   double memory_used() const { return memory_.used(); }
@@ -247,6 +252,7 @@ class ModelHost {
   bool broken_ = false;
   MemoryAccount memory_;
   std::map<std::string, double> reserved_;  // names of models that are being made, and their bytes
+  std::string read_problem_;
   std::optional<Large> large_;
 };
 

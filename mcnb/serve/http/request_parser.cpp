@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace mcnb {
@@ -57,6 +58,13 @@ bool is_framing(std::string_view name) {
   return name == "content-length" || name == "transfer-encoding" || name == "host";
 }
 
+// Headers of which programs on a request's way could take different ones if there were two.
+bool is_single(std::string_view name) {
+  constexpr std::array kSingle{"authorization", "content-type", "ocp-apim-subscription-key",
+                               "origin", "x-api-key"};
+  return std::ranges::find(kSingle, name) != kSingle.end();
+}
+
 // The name of a header line, in lower case; empty if it is not a token that a colon follows.
 std::string name_in(std::string_view line) {
   const std::size_t colon = line.find(':');
@@ -101,6 +109,11 @@ std::string_view RequestHead::header(std::string_view lower_case_name) const {
   const auto found = std::ranges::find(
       headers, lower_case_name, [](const auto& header) -> const auto& { return header.first; });
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool RequestHead::has(std::string_view lower_case_name) const {
+  return std::ranges::any_of(headers,
+                             [&](const auto& header) { return header.first == lower_case_name; });
 }
 
 void RequestParser::refuse(std::string message) {
@@ -242,6 +255,9 @@ void RequestParser::on_header(std::string_view line) {
   }
   const std::string_view value = without_blanks(line.substr(name.size() + 1));
   on_framing(name, value);
+  if (is_single(name) && head_.has(name)) {
+    refuse(fmt::format("expected one header {}", name));
+  }
   head_.headers.emplace_back(std::move(name), value);
 }
 

@@ -28,6 +28,7 @@ struct RequestHead {
   bool has_body() const { return chunked || content_length.value_or(0) > 0; }
   // The value of the only header of this name. Empty if there is none. Of several, the first.
   std::string_view header(std::string_view lower_case_name) const;
+  bool has(std::string_view lower_case_name) const;
 };
 
 // Reads one request of HTTP/1.1 or HTTP/1.0 from the bytes of a connection, in pieces of any size.

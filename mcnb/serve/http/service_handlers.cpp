@@ -63,7 +63,7 @@ Reply Handlers::ready(const Call&) const {
   if (!engine_.ready()) {
     const std::string why = engine_.why_not_ready();
     refuse_request(ErrorCode::kStorageFailed,
-                   "the disk cannot be written" + (why.empty() ? "" : ": " + why));
+                   "the disk cannot be written or read" + (why.empty() ? "" : ": " + why));
   }
   JsonWriter out;
   out.begin_object().field("status", "ready");

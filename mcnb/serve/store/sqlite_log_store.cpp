@@ -34,13 +34,13 @@ SqliteLogStore::SqliteLogStore(const std::filesystem::path& folder, Access acces
     Database database(path_, writes ? Database::Access::kReadOnly : Database::Access::kUntouched);
     database.run(kCheckCells);
     if (writes && needs_log_schema(database)) {
-      compare({});
+      compare([] { return Acknowledged(); });
     } else {
       inspect(database);
       inspected = true;
     }
   } else if (!is_there) {
-    compare({});
+    compare([] { return Acknowledged(); });
   }
   if (writes) {
     writer_ = connect(Database::Access::kCreate);

@@ -91,7 +91,7 @@ class SqliteLogStore : public LogStore {
 
   void inspect(Database& database);
   void verify_small(Database& database);
-  void compare(const Acknowledged& found);
+  void compare(const std::function<Acknowledged()>& look);
   void refuse_loss(std::uint64_t number, const std::string& what);
   void take_up_witness();
   void accept_loss(const Acknowledged& told, const Acknowledged& found);

@@ -61,10 +61,12 @@ std::string missing_events(const Acknowledged& told, const Acknowledged& found,
 void SqliteLogStore::inspect(Database& database) {
   check_log_schema(database);
   verify_small(database);
-  const ReadTransaction transaction(database);
-  read_erasures(database);
-  last_model_id_ = static_cast<std::uint32_t>(read_fact(database, facts::kHighestModel));
-  compare(state_of(database));
+  compare([&] {
+    const ReadTransaction transaction(database);
+    read_erasures(database);
+    last_model_id_ = static_cast<std::uint32_t>(read_fact(database, facts::kHighestModel));
+    return state_of(database);
+  });
 }
 
 // Verifies the whole database if it is small.
@@ -105,19 +107,25 @@ void SqliteLogStore::refuse_loss(std::uint64_t number, const std::string& what) 
               {{"database", path_.string()}, {"detail", what}});
 }
 
-// Refuses a database that has less than the witness says. `found` is empty for a database that is
-// missing, empty or of an older layout.
-void SqliteLogStore::compare(const Acknowledged& found) {
+// Refuses a database that has less than the witness says. `look` gives what the database has, which
+// is nothing if it is missing, empty or of an older layout. The witness is read first: a server
+// that commits meanwhile may add to the database, and then to the witness.
+void SqliteLogStore::compare(const std::function<Acknowledged()>& look) {
   std::optional<Acknowledged> told;
+  std::string damage;
   try {
     told = Witness::read(folder_);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kCorrupt) {
       throw;
     }
+    damage = error.what();
+  }
+  const Acknowledged found = look();
+  if (!damage.empty()) {
     refuse_loss(found.commit + 1, fmt::format("{}, so nobody knows whether acknowledged events are "
                                               "missing",
-                                              error.what()));
+                                              damage));
     return;
   }
   if (!told) {

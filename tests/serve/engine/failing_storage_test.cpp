@@ -274,7 +274,18 @@ TEST(FailingStorage, AReadThatFailsIsTheTroubleOfThoseWhoNeedIt) {
   }
   EXPECT_FALSE(reward->error.has_value());
   EXPECT_EQ(reward->outcome, RewardOutcome::kLearned);
+  // Every new event needs to read, so nobody should send any; when reading works again, it is
+  // noticed without one.
+  EXPECT_FALSE(engine.core().ready());
+  EXPECT_FALSE(engine.core().why_not_ready().empty());
+  engine.clock.advance(1000);
+  engine.core().step();
+  EXPECT_FALSE(engine.core().ready());
   engine.disk().heal();
+  engine.clock.advance(1000);
+  engine.core().step();
+  EXPECT_TRUE(engine.core().ready());
+  EXPECT_TRUE(engine.core().why_not_ready().empty());
   EXPECT_FALSE(engine.run(rank_task(request_of(2, "ann")))->error.has_value());
 }
 

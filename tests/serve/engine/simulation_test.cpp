@@ -83,8 +83,7 @@ TEST(Simulation, TheDiskGivesTheStateFromTheBaseFromSnapshotsAndAfterACrash) {
 // Search instead of luck: short simulations of many seeds, each with much trouble. The same seed
 // always does the same, so a failing one can be run again alone: MCNB_TEST_SEED=SEED.
 TEST(Simulation, ManyShortSimulationsKeepTheirPromises) {
-  const std::uint64_t count =
-      kSanitized ? 40 : static_cast<std::uint64_t>(repeats(1500, 1'000'000));
+  const std::uint64_t count = repeats("MCNB_SIMULATIONS", kSanitized ? 40 : 1500);
   std::uint64_t failures = 0;
   std::uint64_t restarts = 0;
   for (std::uint64_t seed = test_seed(); seed < test_seed() + count && !HasFailure(); ++seed) {

@@ -17,6 +17,7 @@ namespace mcnb::cases {
 class ManualClock : public HandClock {
  public:
   double uptime() override { return static_cast<double>(now()) / 1000.0; }
+  double processor_seconds() override { return uptime(); }
   void advance(std::int64_t milliseconds) { set(now() + milliseconds); }
 };
 

@@ -82,6 +82,19 @@ inline std::vector<HostileRequest> hostile_names() {
   };
 }
 
+// Headers that decide who calls and what the body is.
+inline std::vector<HostileRequest> hostile_pairs() {
+  return {
+      {"two keys", with("X-API-Key: a\r\nX-API-Key: b")},
+      {"two equal keys", with("X-API-Key: a\r\nx-api-key: a")},
+      {"two keys of the retired service",
+       with("Ocp-Apim-Subscription-Key: a\r\nOcp-Apim-Subscription-Key: b")},
+      {"two authorizations", with("Authorization: Bearer a\r\nAuthorization: Bearer b")},
+      {"two origins", with("Origin: http://localhost\r\nOrigin: http://other.example")},
+      {"two types of the body", sized("Content-Type: text/plain\r\nContent-Length: " + kLength)},
+  };
+}
+
 inline std::vector<HostileRequest> hostile_folds() {
   return {
       {"a folded header", with("X: a\r\n b")},
@@ -198,8 +211,9 @@ inline std::vector<HostileRequest> hostile_requests() {
   std::vector<HostileRequest> all;
   for (const auto& some :
        {hostile::hostile_lengths(), hostile::hostile_codings(), hostile::hostile_names(),
-        hostile::hostile_folds(), hostile::hostile_characters(), hostile::hostile_first_lines(),
-        hostile::hostile_hosts(), hostile::hostile_chunks(), hostile::other_hostile_requests()}) {
+        hostile::hostile_pairs(), hostile::hostile_folds(), hostile::hostile_characters(),
+        hostile::hostile_first_lines(), hostile::hostile_hosts(), hostile::hostile_chunks(),
+        hostile::other_hostile_requests()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

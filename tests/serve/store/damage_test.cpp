@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -23,11 +22,8 @@ using namespace cases;
 
 constexpr StoreOptions kUnchecked{.check_bytes = 0};
 
-// How many bytes are flipped: the number that MCNB_FLIPS names, otherwise some tens.
-std::size_t flips() {
-  const char* const named = std::getenv("MCNB_FLIPS");
-  return named != nullptr ? std::strtoull(named, nullptr, 10) : (long_tests() ? 1000 : 40);
-}
+// How many bytes are flipped.
+std::size_t flips() { return repeats("MCNB_FLIPS", 40); }
 
 // A database without a WAL, with two models, erased rows and ids.
 void fill_database(const fs::path& folder) {
@@ -150,8 +146,7 @@ TEST(Damage, EveryFlippedByteIsRefusedOrFoundOrHarmless) {
       used.push_back(at);
     }
   }
-  const char* const named = std::getenv("MCNB_FLIP_SEED");
-  Rng rng(named != nullptr ? std::strtoull(named, nullptr, 10) : 1, Stream::kTest);
+  Rng rng(test_seed(), Stream::kTest);
   const TemporaryFolder folder;
   std::map<Finding, std::size_t> findings;
   for (std::size_t i = 0; i < flips(); ++i) {

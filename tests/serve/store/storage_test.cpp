@@ -9,6 +9,7 @@
 
 #include "mcnb/base/error.h"
 #include "tests/serve/store/memory_storage.h"
+#include "tests/serve/store/piece_cases.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::storage_test {
@@ -357,6 +358,22 @@ TYPED_TEST(StorageContract, TheTwoLatestSnapshotsAreKept) {
   snapshots.remove_before(1, 30);
   EXPECT_EQ(snapshots.positions(1), (Rows{30}));
   EXPECT_EQ(snapshots.positions(2), (Rows{5}));
+}
+
+TYPED_TEST(StorageContract, SnapshotsInPiecesComeBackWithTheBytesOfWholeOnes) {
+  const std::unique_ptr<Storage> storage = this->disk.open();
+  SnapshotStore& store = storage->snapshots();
+  std::string contents = cases::random_contents(200'000, 1);
+  for (std::uint64_t position = 1; position < 6; ++position) {
+    contents.replace(position * 30'000, 5, "other bytes");
+    const std::uint64_t sent = cases::write_contents(store, 1, position, contents);
+    EXPECT_TRUE(position < 3 ? sent == contents.size() : sent < contents.size() / 2);
+    EXPECT_EQ(cases::read_snapshot(store, 1, position), cases::framed(contents));
+  }
+  EXPECT_EQ(store.positions(1), (Rows{5, 4}));
+  EXPECT_LT(cases::write_contents(store, 1, 6, contents, true), contents.size() / 2);
+  EXPECT_EQ(store.positions(1), Rows{6});
+  EXPECT_EQ(cases::read_snapshot(store, 1, 6), cases::framed(contents));
 }
 
 TYPED_TEST(StorageContract, ABackupHasWhatTheStorageHad) {

@@ -8,6 +8,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
+#include "mcnb/numeric/large_pages.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/service_error.h"
 
@@ -106,6 +107,7 @@ void Housekeeping::write_snapshot(const SnapshotJob& job) {
         return piece;
       };
       storage_.snapshots().write_pieces(job.model, job.position, state);
+      restore_large_pages();
     } else {
       storage_.snapshots().write(job.model, job.position, [&] {
         const std::string_view piece = job.state->next();

@@ -27,6 +27,9 @@ void set_from_flags(const OptionTable<Struct>& table,
   }
 }
 
+// The flag --device; `device` receives its text, "cpu" at first.
+void add_device_flag(CLI::App& command, std::string& device);
+
 // Each function adds one or more subcommands, which run when the command line is parsed.
 void add_run_command(CLI::App& app);
 void add_help_commands(CLI::App& app);  // policies, environments

@@ -134,6 +134,11 @@ void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,
   }
 }
 
+void add_device_flag(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "What mcnb computes on: cpu, cuda (docs/GPU.md)")
+      ->capture_default_str();
+}
+
 void add_help_commands(CLI::App& app) {
   const auto policies = add_help_command(app, "policies", "List the policies and their options");
   app.get_subcommand("policies")->callback([policies] { print_policies(*policies); });

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 struct RunningFlags {
   std::string jobs;
   std::string shard;
+  std::string device = "cpu";
   bool fresh = false;
 };
 
@@ -36,6 +37,7 @@ ReportOptions read_options(const PlanFlags& flags, const RunningFlags& running) 
   if (!running.shard.empty()) {
     options.shard = parse_shard(running.shard);
   }
+  options.device = parse_device(running.device);
   options.command = command_line();
   return options;
 }
@@ -90,6 +92,7 @@ void add_reproduce(CLI::App& app) {
   command->add_option("--shard", running->shard,
                       "Only this part of the runs, like 2/5; join the parts by mcnb results merge");
   refuse_empty(*command, {"--jobs", "--shard"});
+  add_device_flag(*command, running->device);
   command->add_flag("--fresh", running->fresh, "Run again what has been run before");
   command->footer(
       "Plans are the files experiments/*.toml: copy one, change it, and give its path. Finished\n"

@@ -25,6 +25,7 @@ struct RunFlags {
   std::string output = "results/run";
   std::string data;
   std::string plan;  // a file of a plan, instead of all flags above
+  std::string device = "cpu";
   bool fresh = false;
 };
 
@@ -70,17 +71,24 @@ class RunDisplay final : public ReportDisplay {
 };
 
 void run(const RunFlags& flags) {
+  const Device device = parse_device(flags.device);
   const Experiment experiment = read_experiment(flags);
+  for (const PolicySpec& policy : experiment.policies) {
+    if (device != Device::kCpu && policy.name != "mcnb") {
+      refuse_option("device", "cpu for policy " + policy.name + ", since only mcnb has another",
+                    flags.device);
+    }
+  }
   const Plan plan = plan_of(experiment);
   const std::filesystem::path folder = flags.output;
   const CellStore store(folder / kResultsFile, this_program(), this_machine());
   RunDisplay display;
-  const PlanReport report =
-      report_plan(plan, {{plan.environments.front(), "", experiment}}, store,
-                  {.run = {.cells = {.threads = plan.options.threads, .fresh = flags.fresh}},
-                   .folder = folder,
-                   .whole_only = true},
-                  display);
+  const PlanReport report = report_plan(
+      plan, {{plan.environments.front(), "", experiment}}, store,
+      {.run = {.cells = {.threads = plan.options.threads, .fresh = flags.fresh, .device = device}},
+       .folder = folder,
+       .whole_only = true},
+      display);
   if (report.interrupted) {
     end_interrupted(display.finished(), display.total(), store.path());
   }
@@ -109,6 +117,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
+  add_device_flag(*command, flags->device);
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   command->footer(
       "Finished runs are kept in the output folder: after an interruption the same command goes "

@@ -56,7 +56,7 @@ void ReportDisplay::section_made(const Section& section, const std::filesystem::
     fmt::print("note: {}\n", note);
   }
   for (const NamedPicture& picture : section.pictures) {
-    fmt::print("picture  {}.png, .svg\n", (folder / picture.name).string());
+    fmt::print("picture  {}.png, .svg, .pdf, -latex.tex\n", (folder / picture.name).string());
   }
   for (const std::string& file : section.files) {
     fmt::print("numbers  {}\n", (folder / file).string());

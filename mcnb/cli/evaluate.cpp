@@ -27,6 +27,7 @@ struct EvaluateFlags {
   std::string model = "ridge";
   std::string format = "table";
   std::string output;
+  TableFlags tables;
 };
 
 // A table that has the policy's probabilities needs no policies.
@@ -40,14 +41,18 @@ bool has_policy_table(const LogFlags& log) {
   return is_policy_table(start.substr(0, start.find('\n')));
 }
 
-void print_tables(const Evaluation& evaluation) {
-  fmt::print("{}\n", log_table(evaluation).aligned());
+void print_tables(const Evaluation& evaluation, const TableFlags& flags) {
+  TableView view(flags);
+  view.show("log", log_table(evaluation));
+  view.say("\n");
   if (!evaluation.slots.front().policies.empty()) {
-    fmt::print("{}\n", weights_table(evaluation).aligned());
+    view.show("weights", weights_table(evaluation));
+    view.say("\n");
   }
-  fmt::print("{}", estimates_table(evaluation, false).aligned());
+  view.show("estimates", estimates_table(evaluation, false));
   if (!evaluation.learning.empty()) {
-    fmt::print("\n{}", learning_table(evaluation).aligned());
+    view.say("\n");
+    view.show("learning", learning_table(evaluation));
   }
 }
 
@@ -145,12 +150,12 @@ void run_evaluate(EvaluateFlags flags) {
   }
   std::string report;
   const Evaluation evaluation = evaluation_of(flags, report);
-  if (flags.format == "json") {
+  if (flags.format == "json" || flags.tables.json) {
     fmt::print("{}\n", evaluation_json(evaluation));
   } else if (flags.format == "csv") {
     fmt::print("{}", estimates_table(evaluation, true).csv());
   } else {
-    print_tables(evaluation);
+    print_tables(evaluation, flags.tables);
   }
   fmt::print(stderr, "\nread     {}\n", report);
   for (const std::string& warning : evaluation.warnings) {
@@ -210,6 +215,7 @@ void add_evaluate_command(CLI::App& app) {
       "--output", flags->output,
       "Folder for the numbers as CSV, JSON and LaTeX, and a picture; a section of the "
       "page that mcnb report makes of the folder above");
+  add_table_view_flags(*command, flags->tables);
   command->callback([flags] { run_evaluate(*flags); });
 }
 

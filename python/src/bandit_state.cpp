@@ -60,7 +60,8 @@ void Bandit::write(StateWriter& writer) {
   model_->policy->save(writer);
 }
 
-std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t threads) {
+std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t threads,
+                                           Device device) {
   BanditSetup setup;
   setup.policy.name = reader.read_string(kLongestText);
   setup.policy.label = setup.policy.name;
@@ -81,6 +82,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   if (threads > 0) {
     setup.threads = threads;
   }
+  setup.device = device;
   const auto waiting = read_limited<std::uint64_t>(reader, kMostNumbers);
   std::deque<Decision> decisions;
   for (std::uint64_t i = 0; i < waiting; ++i) {
@@ -105,7 +107,8 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
 }
 
 // A policy that `mcnb train` or the C++ library saved.
-std::unique_ptr<Bandit> Bandit::from_policy_file(const std::string& path, std::size_t threads) {
+std::unique_ptr<Bandit> Bandit::from_policy_file(const std::string& path, std::size_t threads,
+                                                 Device device) {
   ThreadPool one(1);
   SavedPolicy saved = load_saved_policy(path, one);
   BanditSetup setup{.policy = saved.spec,
@@ -113,7 +116,8 @@ std::unique_ptr<Bandit> Bandit::from_policy_file(const std::string& path, std::s
                     .users = saved.setup.users,
                     .seed = saved.setup.seed,
                     .threads = threads == 0 ? 1 : threads,
-                    .block = saved.setup.block_length};
+                    .block = saved.setup.block_length,
+                    .device = device};
   auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
   bandit->model_->policy = load_policy_file(path, saved.spec,
                                             {.inputs = setup.features,
@@ -121,7 +125,8 @@ std::unique_ptr<Bandit> Bandit::from_policy_file(const std::string& path, std::s
                                              .seed = setup.seed,
                                              .threads = &bandit->model_->threads,
                                              .user_features = {},
-                                             .block_length = setup.block});
+                                             .block_length = setup.block,
+                                             .device = device});
   bandit->next_round_ = saved.memory.next_round;
   bandit->names_ = LogUsers(std::move(saved.memory.users));
   bandit->users_ = bandit->model_->policy->user_count();
@@ -133,14 +138,14 @@ void Bandit::save(const std::string& path) {
   save_state_file(path, kBanditFile, [&](StateWriter& writer) { write(writer); });
 }
 
-std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads) {
+std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads, Device device) {
   const py::gil_scoped_release release;
   if (is_policy_file(path)) {
-    return from_policy_file(path, threads);
+    return from_policy_file(path, threads, device);
   }
   std::unique_ptr<Bandit> bandit;
   load_state_file(path, kBanditFile,
-                  [&](StateReader& reader) { bandit = read_state(reader, threads); });
+                  [&](StateReader& reader) { bandit = read_state(reader, threads, device); });
   return bandit;
 }
 
@@ -153,11 +158,11 @@ std::string Bandit::bytes() {
   return std::move(out).str();
 }
 
-std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes) {
+std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes, Device device) {
   const py::gil_scoped_release release;
   std::istringstream in(bytes, std::ios::binary);
   StateReader reader(in, kPickle, kBanditFile);
-  std::unique_ptr<Bandit> bandit = read_state(reader, 0);
+  std::unique_ptr<Bandit> bandit = read_state(reader, 0, device);
   reader.finish();
   return bandit;
 }

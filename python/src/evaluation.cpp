@@ -95,8 +95,9 @@ Targets targets_of(const std::vector<py::tuple>& own) {
   for (const py::tuple& one : own) {
     const auto name = py::cast<std::string>(one[0]);
     if (py::isinstance<Bandit>(one[1])) {
+      auto& bandit = py::cast<Bandit&>(one[1]);
       targets[name] = std::make_unique<BanditTarget>(
-          Bandit::from_bytes(py::cast<Bandit&>(one[1]).bytes()), py::cast<std::string>(one[2]));
+          Bandit::from_bytes(bandit.bytes(), bandit.setup().device), py::cast<std::string>(one[2]));
     } else {
       targets[name] = std::make_unique<FunctionTarget>(name, py::object(one[1]));
     }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "mcnb/experiment/plot/gnuplot.h"
 #include "mcnb/experiment/plot/line_plot.h"
 
@@ -12,6 +14,19 @@ namespace {
 double place_of(std::size_t policy, std::size_t estimator, std::size_t estimators) {
   const double shift = (static_cast<double>(estimator) + 0.5) / static_cast<double>(estimators);
   return static_cast<double>(policy) + 0.7 * (shift - 0.5);
+}
+
+// The share of rounds with at least some weight falls in steps, to nothing after the largest.
+std::vector<PlotPoint> steps_of(const std::vector<WeightShare>& shares, double least) {
+  std::vector<PlotPoint> points;
+  double from = least;
+  for (const WeightShare& one : shares) {
+    points.push_back({from, 100.0 * one.share});
+    points.push_back({one.weight, 100.0 * one.share});
+    from = one.weight;
+  }
+  points.push_back({from, 0.0});
+  return points;
 }
 
 std::string tick_texts(const SlotEvaluation& all, const PictureKind& kind) {
@@ -62,14 +77,17 @@ PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation&
 
 std::optional<PlotFiles> draw_weights(const std::filesystem::path& folder,
                                       const Evaluation& evaluation) {
-  std::vector<PlotLine> lines;
-  for (const PolicyEvaluation& policy : evaluation.slots.front().policies) {
-    PlotLine line{.label = policy.name, .points = {}};
-    for (const WeightShare& one : policy.weights.shares) {
-      line.points.push_back({one.weight, 100.0 * one.share});
+  const std::vector<PolicyEvaluation>& policies = evaluation.slots.front().policies;
+  double least = kNoLimit;
+  for (const PolicyEvaluation& policy : policies) {
+    if (!policy.weights.shares.empty()) {
+      least = std::min(least, policy.weights.shares.front().weight);
     }
-    if (!line.points.empty()) {
-      lines.push_back(std::move(line));
+  }
+  std::vector<PlotLine> lines;
+  for (const PolicyEvaluation& policy : policies) {
+    if (!policy.weights.shares.empty()) {
+      lines.push_back({.label = policy.name, .points = steps_of(policy.weights.shares, least)});
     }
   }
   if (lines.empty()) {

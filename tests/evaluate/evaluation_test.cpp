@@ -409,8 +409,8 @@ TEST(Evaluation, RoundsCountForThoseThatWereDropped) {
 }
 
 // A sanity check with the published logs: what the log of one policy says of the other agrees with
-// the other's own click rate, as far as 46 and 69 clicks can tell: their intervals overlap. `bts` is
-// approximated by how often it showed each item in each position; its true probabilities vary.
+// the other's own click rate, as far as 46 and 69 clicks can tell: their intervals overlap. `bts`
+// is approximated by how often it showed each item in each position; its true probabilities vary.
 TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
   MCNB_NEED_REAL_DATA(data);
   const auto log_of = [&](const std::string& policy) {

@@ -15,7 +15,8 @@ std::vector<SnapshotJob> ModelHost::forgetting_snapshots() {
   std::vector<SnapshotJob> jobs;
   for (auto& [name, hosted] : models_) {
     if (hosted.forgets) {
-      jobs.push_back(make_snapshot(hosted, true));
+      jobs.push_back(make_snapshot(hosted));
+      jobs.back().alone = true;
       hosted.forgets = false;
       hosted.forgetting_under_way = true;
     }
@@ -31,11 +32,9 @@ SnapshotJob ModelHost::snapshot(const std::string& model) {
   return make_snapshot(hosted);
 }
 
-SnapshotJob ModelHost::make_snapshot(Hosted& hosted, bool alone) {
+SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
   SnapshotJob job{hosted.id, hosted.last_position,
-                  std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_,
-                                               storage_.snapshots().known_pieces(hosted.id, alone)),
-                  alone};
+                  std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_), false};
   memory_.add_snapshot(hosted.id, job.state->memory_bytes());
   hosted.snapshot_under_way = true;
   hosted.rows_since_snapshot = 0;

@@ -158,7 +158,8 @@ std::string ColumnReader::parse(std::string_view line, PolicyRow& row) const {
     at = last ? comma : comma + 1;
   }
   row.probability = numbers[kProbability];
-  if (!(row.probability > 0.0 && row.probability <= 1.0)) {
+  // The weights of probabilities near the least double are infinite.
+  if (!(row.probability > 0.0 && row.probability <= 1.0 && std::isfinite(1.0 / row.probability))) {
     return fmt::format("probability: expected a number above 0, at most 1, found {}",
                        row.probability);
   }

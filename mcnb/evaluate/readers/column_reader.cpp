@@ -158,8 +158,7 @@ std::string ColumnReader::parse(std::string_view line, PolicyRow& row) const {
     at = last ? comma : comma + 1;
   }
   row.probability = numbers[kProbability];
-  // The weights of probabilities near the least double are infinite.
-  if (!(row.probability > 0.0 && row.probability <= 1.0 && std::isfinite(1.0 / row.probability))) {
+  if (!(row.probability > 0.0 && row.probability <= 1.0)) {
     return fmt::format("probability: expected a number above 0, at most 1, found {}",
                        row.probability);
   }

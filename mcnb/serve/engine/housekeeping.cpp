@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/service_error.h"
 
@@ -19,14 +20,20 @@ constexpr std::int64_t kDay = 86'400'000;  // milliseconds
 constexpr double kHour = 3'600'000.0;      // milliseconds
 // The log is verified from its beginning at most once in so many seconds.
 constexpr double kPassSeconds = 3600.0;
+constexpr double kSeriesSeconds = 60.0;   // between two writings of the time series
 constexpr double kUpkeepSeconds = 0.2;    // between two upkeeps while a snapshot is written
 constexpr std::size_t kMostDamage = 100;  // places that are named
 
 }  // namespace
 
 Housekeeping::Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock,
-                           Metrics& metrics)
-    : storage_(storage), options_(options), clock_(clock), metrics_(metrics), jobs_(kMostWaiting) {}
+                           Metrics& metrics, SeriesBook& series)
+    : storage_(storage),
+      options_(options),
+      clock_(clock),
+      metrics_(metrics),
+      series_(series),
+      jobs_(kMostWaiting) {}
 
 void Housekeeping::check_clock(std::int64_t last_event) {
   const std::int64_t ahead = last_event == 0 ? 0 : clock_.system_now() - last_event;
@@ -58,7 +65,11 @@ bool Housekeeping::run(Wait wait) {
     }
   }
   maintain();
-  return !jobs_.finished();
+  const bool finished = jobs_.finished();
+  if (finished) {
+    save_series();
+  }
+  return !finished;
 }
 
 void Housekeeping::perform(const HousekeepingJob& job) {
@@ -68,6 +79,9 @@ void Housekeeping::perform(const HousekeepingJob& job) {
     }
     if (job.work) {
       job.work(storage_);
+    }
+    if (series_.must_save()) {
+      series_.save();
     }
   } catch (const RequestRefused& refused) {
     if (job.task) {
@@ -121,9 +135,22 @@ void Housekeeping::maintain() {
       next_trim_ = now + options_.trim_seconds;
       trim_log();
     }
+    if (const double now = clock_.uptime(); now >= next_series_) {
+      next_series_ = now + kSeriesSeconds;
+      save_series();
+    }
     verify_log();
   } catch (const std::exception& error) {
     log_error("housekeeping failed", {{"detail", error.what()}});
+  }
+}
+
+// Losing a minute of them in a crash is no harm.
+void Housekeeping::save_series() {
+  try {
+    series_.save();
+  } catch (const Error& error) {
+    log_warning("the time series were not written", {{"detail", error.what()}});
   }
 }
 

@@ -19,6 +19,18 @@ bool read_whole(const std::string& text, Number& number) {
   return error == std::errc() && stop == end;
 }
 
+std::optional<double> number_in(const Range& range, const std::string& text) {
+  double value = 0.0;
+  const bool is_one = read_whole(text, value) && std::isfinite(value) && range.contains(value);
+  return is_one ? std::optional(value) : std::nullopt;
+}
+
+std::optional<bool> switch_of(const std::string& text) {
+  const bool is_yes = text == "yes" || text == "true" || text == "1";
+  const bool is_no = text == "no" || text == "false" || text == "0";
+  return is_yes || is_no ? std::optional(is_yes) : std::nullopt;
+}
+
 }  // namespace
 
 std::string number_text(double value) { return fmt::format("{}", value); }
@@ -33,9 +45,18 @@ void refuse_option(const std::string& name, const std::string& expected, const s
 }
 
 double parse_number(const std::string& name, const Range& range, const std::string& text) {
-  double value = 0.0;
-  if (!read_whole(text, value) || !std::isfinite(value) || !range.contains(value)) {
+  const std::optional<double> value = number_in(range, text);
+  if (!value) {
     refuse_option(name, "a number in " + range.text(), text);
+  }
+  return *value;
+}
+
+std::optional<double> parse_number_or_auto(const std::string& name, const Range& range,
+                                           const std::string& text) {
+  const std::optional<double> value = number_in(range, text);
+  if (!value && text != "auto") {
+    refuse_option(name, "a number in " + range.text() + " or auto", text);
   }
   return value;
 }
@@ -49,13 +70,19 @@ std::uint64_t parse_count(const std::string& name, const Range& range, const std
 }
 
 bool parse_switch(const std::string& name, const std::string& text) {
-  if (text == "yes" || text == "true" || text == "1") {
-    return true;
+  const std::optional<bool> value = switch_of(text);
+  if (!value) {
+    refuse_option(name, "yes or no", text);
   }
-  if (text == "no" || text == "false" || text == "0") {
-    return false;
+  return *value;
+}
+
+std::optional<bool> parse_switch_or_auto(const std::string& name, const std::string& text) {
+  const std::optional<bool> value = switch_of(text);
+  if (!value && text != "auto") {
+    refuse_option(name, "yes, no or auto", text);
   }
-  refuse_option(name, "yes or no", text);
+  return value;
 }
 
 }  // namespace mcnb

@@ -42,6 +42,10 @@ struct Range {
 double parse_number(const std::string& name, const Range& range, const std::string& text);
 std::uint64_t parse_count(const std::string& name, const Range& range, const std::string& text);
 bool parse_switch(const std::string& name, const std::string& text);
+// The same, but "auto" is nullopt.
+std::optional<double> parse_number_or_auto(const std::string& name, const Range& range,
+                                           const std::string& text);
+std::optional<bool> parse_switch_or_auto(const std::string& name, const std::string& text);
 [[noreturn]] void refuse_option(const std::string& name, const std::string& expected,
                                 const std::string& text);
 std::string number_text(double value);
@@ -78,8 +82,7 @@ class OptionTable {
     return add(
         {name, std::move(help), "a number in " + range.text() + " or auto", {}},
         [=](Struct& s, const std::string& text) {
-          s.*member =
-              text == "auto" ? std::nullopt : std::optional(parse_number(name, range, text));
+          s.*member = parse_number_or_auto(name, range, text);
         },
         [=](const Struct& s) { return s.*member ? number_text(*(s.*member)) : "auto"; });
   }
@@ -88,9 +91,7 @@ class OptionTable {
                               std::string help) {
     return add(
         {name, std::move(help), "yes, no or auto", {}},
-        [=](Struct& s, const std::string& text) {
-          s.*member = text == "auto" ? std::nullopt : std::optional(parse_switch(name, text));
-        },
+        [=](Struct& s, const std::string& text) { s.*member = parse_switch_or_auto(name, text); },
         [=](const Struct& s) { return s.*member ? (*(s.*member) ? "yes" : "no") : "auto"; });
   }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "mcnb/base/error.h"
+#include "tests/expect_error.h"
 
 namespace mcnb::options_test {
 namespace {
@@ -105,8 +106,10 @@ TEST(Options, ANumberOrASwitchMayBeAuto) {
   EXPECT_EQ(brush.width, 2.5);
   EXPECT_EQ(brush.soft, std::nullopt);
   EXPECT_EQ(table.values(brush), (OptionValues{{"width", "2.5"}, {"soft", "auto"}}));
-  EXPECT_THROW(table.set(brush, "width", "10"), Error);
-  EXPECT_THROW(table.set(brush, "soft", "maybe"), Error);
+  expect_error(ErrorKind::kUsage, "option width: expected a number in [0, 9] or auto, got \"10\"",
+               [&] { table.set(brush, "width", "10"); });
+  expect_error(ErrorKind::kUsage, "option soft: expected yes, no or auto, got \"maybe\"",
+               [&] { table.set(brush, "soft", "maybe"); });
 }
 
 TEST(Options, ChoicesAreOneOfTheNames) {

@@ -41,6 +41,18 @@ void add_common_flags(CLI::App* command, const std::shared_ptr<Options>& options
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
 }
 
+// The flag --device of benchmarks that have a form for a GPU; then the benchmark itself.
+template <class Options>
+void add_device(CLI::App* command, const std::shared_ptr<Options>& options,
+                void (*bench)(const Options&)) {
+  auto device = std::make_shared<std::string>(device_name(options->device));
+  add_device_flag(*command, *device);
+  command->callback([options, device, bench] {
+    options->device = parse_device(*device);
+    bench(*options);
+  });
+}
+
 void add_networks(CLI::App& bench) {
   auto options = std::make_shared<bench::NetworkBenchOptions>();
   CLI::App* command = bench.add_subcommand(
@@ -52,7 +64,7 @@ void add_networks(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
   add_common_flags(command, options);
-  command->callback([options] { bench::bench_networks(*options); });
+  add_device(command, options, bench::bench_networks);
 }
 
 void add_breakdown(CLI::App& bench) {
@@ -69,7 +81,7 @@ void add_breakdown(CLI::App& bench) {
   add_count(command, "--experiment-rounds", options->experiment_rounds,
             "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);
-  command->callback([options] { bench::bench_breakdown(*options); });
+  add_device(command, options, bench::bench_breakdown);
 }
 
 void add_blocks(CLI::App& bench) {

@@ -146,6 +146,11 @@ class DeviceRounds final : public Rounds {
 
   void set_profiling(bool on) override { executor_.set_profiling(on); }
   std::vector<PartTime> part_times() override { return executor_.part_times(); }
+  double seconds_to_read() override {
+    return executor_.shortest_seconds([&] {
+      executor_.threads(ReadLearners{state_, state_.moved}, "read");
+    });
+  }
 
  private:
   static constexpr std::size_t kFirstEventsOfAUser = 8;
@@ -160,7 +165,7 @@ class DeviceRounds final : public Rounds {
   template <class T>
   T* make(std::size_t count, const char* what) {
     held_.push_back({executor_.allocate(count * sizeof(T), what), count * sizeof(T)});
-    executor_.zero(held_.back().memory, count * sizeof(T));
+    executor_.zero(held_.back().memory, count * sizeof(T), what);
     ++generation_;
     return static_cast<T*>(held_.back().memory);
   }
@@ -184,7 +189,7 @@ class DeviceRounds final : public Rounds {
   void grow(T*& memory, std::size_t kept, std::size_t count, const char* what) {
     T* const larger = make<T>(count, what);
     if (kept > 0) {
-      executor_.copy(larger, memory, kept * sizeof(T));
+      executor_.copy(larger, memory, kept * sizeof(T), what);
     }
     drop(memory);
     memory = larger;
@@ -321,16 +326,16 @@ class DeviceRounds final : public Rounds {
     const auto count = static_cast<std::uint32_t>(arms);
     char* const task = reinterpret_cast<char*>(const_cast<Task*>(state_.task));
     executor_.send(task, task_, task_bytes_, "send the arms");
-    executor_.zero(state_.chunk_members, 2 * arms_room_ * state_.chunks * sizeof(std::uint32_t));
+    executor_.zero(state_.chunk_members, 2 * arms_room_ * state_.chunks * sizeof(std::uint32_t),
+                   "clear the counts");
     with_vectors([&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
-      executor_.groups(count, EstimateOwn<kVectors>{state_}, "own estimates");
-      executor_.threads(CopyRows{state_}, "own networks");
+      executor_.blocks(count, 1, OwnLearners<kVectors>{state_}, "own learners");
       executor_.template scan<kVectors>(state_, "scan");
       executor_.blocks(count, state_.chunks, DrawEvents{state_}, "draw");
       executor_.blocks(count, state_.chunks, CountFirsts{state_}, "count");
       executor_.blocks(count, state_.chunks, ListDraws{state_}, "list");
-      executor_.counted_groups(AdaptToBlock<kVectors>{state_}, "adapt");
+      executor_.counted_blocks(AdaptToBlock<kVectors>{state_}, "adapt");
     });
     executor_.threads(SumBlocks{{state_, false}}, "sum");
     executor_.blocks(count, 1, SumGroups{{state_, false}}, "sum groups");
@@ -371,12 +376,12 @@ class DeviceRounds final : public Rounds {
   void launch_begin() {
     char* const lesson = reinterpret_cast<char*>(const_cast<Lesson*>(state_.lesson));
     executor_.send(lesson, lesson_, lesson_bytes_, "send the reward");
-    executor_.zero(state_.lesson_totals, sizeof(LessonTotals));
+    executor_.zero(state_.lesson_totals, sizeof(LessonTotals), "clear the needs");
     executor_.blocks(1, state_.chunks, ListMembers{state_}, "members");
     if (moves_theta_) {
       with_vectors([&](auto vectors) {
         constexpr int kVectors = decltype(vectors)::value;
-        executor_.counted_groups(MoveByBlock<kVectors>{state_}, "move Theta");
+        executor_.counted_blocks(MoveByBlock<kVectors>{state_}, "moves of Theta");
       });
       executor_.threads(SumBlocks{{state_, true}}, "sum moves");
       executor_.blocks(1, 1, SumGroups{{state_, true}}, "sum groups of moves");
@@ -387,7 +392,7 @@ class DeviceRounds final : public Rounds {
 
   void launch_finish() {
     if (moves_theta_) {
-      executor_.copy(state_.theta, state_.moved, state_.stride * sizeof(float));
+      executor_.copy(state_.theta, state_.moved, state_.stride * sizeof(float), "move Theta");
     }
     with_vectors([&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
@@ -432,65 +437,5 @@ class DeviceRounds final : public Rounds {
   LessonTotals* lesson_totals_ = nullptr;
   float* moved_ = nullptr;
 };
-
-template <class Executor>
-Contents DeviceRounds<Executor>::download() {
-  executor_.wait();
-  const std::size_t count = sizes_.shape.parameter_count();
-  Contents all;
-  all.theta.resize(count);
-  executor_.to_host(all.theta.data(), state_.theta, count * sizeof(float));
-  all.trained.resize(state_.users);
-  executor_.to_host(all.trained.data(), state_.trained, all.trained.size() * 4);
-  all.learners.resize(state_.users * count);
-  executor_.rows_to_host(all.learners.data(), state_.learners, count, state_.stride, state_.users);
-  const std::size_t record = std::size_t{state_.inputs} + 1;
-  all.events.resize(events_ * record);
-  executor_.rows_to_host(all.events.data(), state_.events, record, state_.event_stride, events_);
-  std::vector<History> histories(state_.users);
-  executor_.to_host(histories.data(), state_.histories, histories.size() * sizeof(History));
-  std::uint64_t used = 0;
-  executor_.to_host(&used, state_.refs_used, sizeof used);
-  std::vector<std::uint32_t> refs(used);
-  executor_.to_host(refs.data(), state_.refs, used * 4);
-  for (const History& history : histories) {
-    const std::uint32_t* first = refs.data() + history.begin;
-    all.references.emplace_back(first, first + history.size);
-  }
-  return all;
-}
-
-template <class Executor>
-void DeviceRounds<Executor>::upload(const Contents& contents) {
-  executor_.wait();
-  const std::size_t count = sizes_.shape.parameter_count();
-  set_users(contents.trained.size());
-  executor_.to_device(state_.theta, contents.theta.data(), count * sizeof(float));
-  executor_.to_device(state_.trained, contents.trained.data(), contents.trained.size() * 4);
-  executor_.rows_to_device(state_.learners, contents.learners.data(), count, state_.stride,
-                           state_.users);
-  const std::size_t record = std::size_t{state_.inputs} + 1;
-  events_ = 0;
-  make_events(contents.events.size() / record);
-  events_ = contents.events.size() / record;
-  executor_.rows_to_device(state_.events, contents.events.data(), record, state_.event_stride,
-                           events_);
-  std::vector<History> histories;
-  std::vector<std::uint32_t> refs;
-  std::vector<std::uint32_t> has_history(state_.words);
-  for (const std::vector<std::uint32_t>& events : contents.references) {
-    const auto user = static_cast<std::uint32_t>(histories.size());
-    has_history[user / 32] |= events.empty() ? 0U : 1U << user % 32;
-    const auto size = static_cast<std::uint32_t>(events.size());
-    histories.push_back({refs.size(), size, size});
-    refs.insert(refs.end(), events.begin(), events.end());
-  }
-  const std::uint64_t used = refs.size();
-  make_refs(used);
-  executor_.to_device(state_.histories, histories.data(), histories.size() * sizeof(History));
-  executor_.to_device(state_.refs, refs.data(), used * 4);
-  executor_.to_device(state_.refs_used, &used, sizeof used);
-  executor_.to_device(state_.has_history, has_history.data(), has_history.size() * 4);
-}
 
 }  // namespace mcnb::device

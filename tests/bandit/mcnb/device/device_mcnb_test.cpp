@@ -282,7 +282,7 @@ TEST(DeviceMcnb, MadeUsersPlayAsTheCpuDoes) {
   const World world{.features = 10, .arms = 10, .users = 1500};
   const McnbOptions options = with(mcnb_preset("algorithm"), [](auto& o) { o.gamma = 0.1; });
   Pair pair(world, options);
-  pair.device.rounds().make_users(5, 1, 0.7F);
+  pair.device.make_users(5, 1, 2.0F);
   cases::load(pair.cpu, cases::saved(pair.device));
   Session on_cpu(world, Arrival::kAtOnce);
   Session on_device(world, Arrival::kAtOnce);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
 #include "mcnb/base/device.h"
 
 namespace mcnb::bench {
@@ -28,6 +29,6 @@ struct BreakdownOptions {
 // `experiments` beside a plain PyTorch script. Prints tables and writes bench-breakdown.csv,
 // bench-scans.csv and bench-experiments.csv. Throws Error for options out of range. `mcnb reproduce
 // table-breakdown` measures whole runs instead.
-void bench_breakdown(const BreakdownOptions& options);
+void bench_breakdown(const BreakdownOptions& options, Display& display);
 
 }  // namespace mcnb::bench

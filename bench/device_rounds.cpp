@@ -240,7 +240,8 @@ double learner_bytes(std::uint64_t users) {
 }
 
 void print_rounds(const std::vector<DeviceTiming>& timings,
-                  const std::map<std::uint64_t, PeerTiming>& peer, const std::string& output) {
+                  const std::map<std::uint64_t, PeerTiming>& peer, const std::string& output,
+                  Display& display) {
   TextTable shown({"users", "cluster", "decide", "learn", "round", "GPU alone", "scan", "TB/s",
                    "of read", "kernels", "copies", "memory", "PyTorch", "form", "mcnb faster"});
   TextTable csv({"users", "cluster_size", "decide_seconds", "learn_seconds", "round_seconds",
@@ -266,17 +267,19 @@ void print_rounds(const std::vector<DeviceTiming>& timings,
                  has_peer ? exact(found->second.scan) : "",
                  has_peer ? exact(found->second.round) : ""});
   }
-  fmt::print("\n{}", shown.aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("breakdown-cuda", shown, csv);
+  display.say(
       "\nMedians. round: decide and learn, as a caller waits for them. GPU alone: the sum of the\n"
       "parts below. of read: the time of a plain read of all learners, measured in this run, as a\n"
       "share of the scan's. kernels, copies: launched in a round, as three graphs.\n");
   const std::filesystem::path path = std::filesystem::path(output) / "bench-breakdown-cuda.csv";
   write_file(path, csv.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
 }
 
-void print_parts(const std::vector<DeviceTiming>& timings, const std::string& output) {
+void print_parts(const std::vector<DeviceTiming>& timings, const std::string& output,
+                 Display& display) {
   std::vector<std::string> headings{"part", "of", "in a round"};
   for (const DeviceTiming& timing : timings) {
     headings.push_back(fmt::format("{} users", timing.users));
@@ -290,11 +293,12 @@ void print_parts(const std::vector<DeviceTiming>& timings, const std::string& ou
     }
     table.add_row(std::move(cells));
   }
-  fmt::print("\n{}", table.aligned());
+  display.say("\n");
+  display.show("breakdown-cuda-parts", table, table);
   const std::filesystem::path path =
       std::filesystem::path(output) / "bench-breakdown-cuda-parts.csv";
   write_file(path, table.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
 }
 
 // Calls `time` for each number of users that the GPU has memory for.
@@ -358,11 +362,12 @@ void time_networks(const NetworkBenchOptions& options, std::uint64_t users, std:
 
 }  // namespace
 
-void time_rounds_on_device(const BreakdownOptions& options, const std::string& python) {
+void time_rounds_on_device(const BreakdownOptions& options, const std::string& python,
+                           Display& display) {
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   check_answers(threads);
-  fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {}\n", kFeatures,
-             kWidth, kArms, device::cuda_description());
+  display.say(fmt::format("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {}\n",
+                          kFeatures, kWidth, kArms, device::cuda_description()));
   std::vector<DeviceTiming> timings;
   for_each_size(options.users, [&](std::uint64_t users) {
     timings.push_back(time_rounds(threads, users, options.rounds));
@@ -370,27 +375,27 @@ void time_rounds_on_device(const BreakdownOptions& options, const std::string& p
   if (timings.empty()) {
     return;
   }
-  print_rounds(timings, time_peer(python, options), options.output);
-  print_parts(timings, options.output);
-  std::fflush(stdout);
+  print_rounds(timings, time_peer(python, options), options.output, display);
+  print_parts(timings, options.output, display);
 }
 
-void time_networks_on_device(const NetworkBenchOptions& options) {
+void time_networks_on_device(const NetworkBenchOptions& options, Display& display) {
   require_within("arms", options.arms, 1, device::Rounds::kMostArms);
   require_within("width", options.width, 1, device::kMostWidth);
-  fmt::print("networks of width {}, {} arms, {}\n", options.width, options.arms,
-             device::cuda_description());
+  display.say(fmt::format("networks of width {}, {} arms, {}\n", options.width, options.arms,
+                          device::cuda_description()));
   TextTable table({"users", "features", "scan", "ns/user", "TB/s", "of read", "GFLOP/s", "step-all",
                    "step/scan"});
   for (const std::uint64_t features : options.features) {
     for_each_size(options.users,
                   [&](std::uint64_t users) { time_networks(options, users, features, table); });
   }
-  fmt::print("\n{}", table.aligned());
+  display.say("\n");
+  display.show("networks-cuda", table, table);
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-networks-cuda.csv";
   write_file(path, table.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
 }
 
 }  // namespace mcnb::bench

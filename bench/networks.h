@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
 #include "mcnb/base/device.h"
 
 namespace mcnb::bench {
@@ -23,6 +24,6 @@ struct NetworkBenchOptions {
 
 // Times the network pool against the machine's limits and PyTorch; prints a table and writes
 // bench-networks.csv. Throws Error for options out of range.
-void bench_networks(const NetworkBenchOptions& options);
+void bench_networks(const NetworkBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mcnb/base/options.h"
+#include "mcnb/cli/tables.h"
 
 namespace mcnb {
 
@@ -42,7 +43,7 @@ inline constexpr const char* kResultsFile = "results.sqlite";
 
 // Runs the plan of a file, as `mcnb reproduce` does.
 void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh);
+                   bool fresh, const TableFlags& tables);
 
 void add_serve_command(CLI::App& app);
 void add_log_commands(CLI::App& app);  // log show, export

@@ -44,16 +44,17 @@ ReportOptions read_options(const PlanFlags& flags, const RunningFlags& running) 
 
 // Makes the report, prints how it ended, and ends the program with an error if runs failed.
 void make(const std::vector<PlanRequest>& requests, const CellStore& store,
-          const ReportOptions& options) {
-  ReportDisplay display;
+          const ReportOptions& options, const TableFlags& tables) {
+  ReportDisplay display(tables);
   const ReportOutcome outcome = make_report(requests, store, options, display);
   if (outcome.interrupted) {
     end_interrupted(display.finished(), display.total(), store.path());
   }
-  fmt::print("\npage     {}\nresults  {}\n",
-             outcome.has_page ? (options.folder / "report.html").string()
-                              : "none: there is nothing to show",
-             store.path().string());
+  display.view().say(fmt::format("\npage     {}\nresults  {}\n",
+                                 outcome.has_page ? (options.folder / "report.html").string()
+                                                  : "none: there is nothing to show",
+                                 store.path().string()));
+  display.view().finish();
   if (outcome.missing > 0) {
     fmt::print(stderr, "{} missing{}\n", runs_are(outcome.missing),
                options.shard.count == 1
@@ -78,7 +79,7 @@ void reproduce(const PlanFlags& flags, const RunningFlags& running) {
   const ReportOptions options = read_options(flags, running);
   const std::vector<PlanRequest> requests = requests_of(flags);
   const CellStore store(options.folder / kResultsFile, this_program(), this_machine());
-  make(requests, store, options);
+  make(requests, store, options, flags.tables);
 }
 
 void add_reproduce(CLI::App& app) {
@@ -158,7 +159,7 @@ void report(const PlanFlags& flags) {
         fmt::format("{}: there are no results; mcnb reproduce makes them", results.string()));
   }
   const CellStore store(results, this_program(), this_machine());
-  make(reported_requests(flags, store), store, options);
+  make(reported_requests(flags, store), store, options, flags.tables);
 }
 
 void add_report(CLI::App& app) {
@@ -209,8 +210,9 @@ void add_results(CLI::App& app) {
 }  // namespace
 
 void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh) {
+                   bool fresh, const TableFlags& tables) {
   PlanFlags flags;
+  flags.tables = tables;
   flags.names = {path};
   flags.output = output;
   flags.data = data;

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/bandit/mcnb/device/cuda_block.h"
 #include "mcnb/bandit/mcnb/device/cuda_scan.h"
+#include "mcnb/bandit/mcnb/device/cuda_step.h"
 #include "mcnb/bandit/mcnb/device/device_state.h"
 #include "mcnb/bandit/mcnb/device/rounds.h"
 #include "mcnb/base/error.h"
@@ -17,121 +19,12 @@
 // How kernels run on a GPU: what device_rounds.h asks of an executor. Compiled by nvcc alone.
 namespace mcnb::device {
 
-inline constexpr std::uint32_t kThreads = 256;  // of a block
-
 inline void expect_success(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
     throw Error(ErrorKind::kSystem,
                 std::string("device cuda: ") + what + ": " + cudaGetErrorString(error));
   }
 }
-
-// How the threads of a block share work.
-struct CudaBlock {
-  struct Shared {
-    std::uint32_t sums[kThreads / 32];
-    std::uint32_t counts[kUsersPerChunk / 32];
-    std::uint16_t selected[kUsersPerChunk];
-  };
-  Shared* shared;
-
-  template <class Value>
-  __device__ std::uint32_t sum(std::uint32_t count, Value value) {
-    std::uint32_t own = 0;
-    for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
-      own += value(i);
-    }
-    own = __reduce_add_sync(0xffffffffU, own);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) {
-      shared->sums[threadIdx.x / 32] = own;
-    }
-    __syncthreads();
-    std::uint32_t all = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < kThreads / 32; ++i) {
-      all += shared->sums[i];
-    }
-    return all;
-  }
-
-  // Takes the selected numbers below count <= kUsersPerChunk in their order.
-  template <class Select, class Take>
-  __device__ std::uint32_t compact(std::uint32_t count, Select select, Take take) {
-    const std::uint32_t lane = threadIdx.x % 32;
-    __syncthreads();
-    std::uint32_t ballots[kUsersPerChunk / kThreads];
-#pragma unroll
-    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
-      const std::uint32_t i = turn * kThreads + threadIdx.x;
-      ballots[turn] = __ballot_sync(0xffffffffU, i < count && select(i));
-      if (lane == 0) {
-        shared->counts[i / 32] = __popc(ballots[turn]);
-      }
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {  // the counts become the numbers selected before
-      const std::uint32_t own = shared->counts[lane];
-      std::uint32_t before = own;
-      for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, before, distance);
-        before += lane >= distance ? other : 0;
-      }
-      shared->counts[lane] = before - own;
-      if (lane == 31) {
-        shared->sums[0] = before;
-      }
-    }
-    __syncthreads();
-    const std::uint32_t all = shared->sums[0];
-#pragma unroll
-    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
-      const std::uint32_t i = turn * kThreads + threadIdx.x;
-      if ((ballots[turn] >> lane & 1U) != 0) {
-        const std::uint32_t rank =
-            shared->counts[i / 32] + __popc(ballots[turn] & ((1U << lane) - 1));
-        shared->selected[rank] = static_cast<std::uint16_t>(i);
-      }
-    }
-    __syncthreads();
-    for (std::uint32_t rank = threadIdx.x; rank < all; rank += kThreads) {
-      take(shared->selected[rank], rank);
-    }
-    return all;
-  }
-
-  // As many floats as the kernel asked for, which the threads share.
-  __device__ float* room() {
-    extern __shared__ __align__(16) float shared_floats[];
-    return shared_floats;
-  }
-  // Calls action by thread, or by group of lanes. All calls have ended when it returns.
-  template <class Action>
-  __device__ void for_each_group(std::uint32_t count, Action action) {
-    for (std::uint32_t i = threadIdx.x / kLanes; i < count; i += kThreads / kLanes) {
-      action(i);
-    }
-    __syncthreads();
-  }
-  template <class Action>
-  __device__ void for_each(std::size_t count, Action action) {
-    for (std::size_t i = threadIdx.x; i < count; i += kThreads) {
-      action(i);
-    }
-    __syncthreads();
-  }
-  template <class Action>
-  __device__ void once(Action action) {
-    if (threadIdx.x == 0) {
-      action();
-    }
-  }
-  __device__ void atomic_add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
-  __device__ void atomic_add(std::uint64_t* to, std::uint64_t value) {
-    atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
-  }
-  __device__ void atomic_max(std::uint32_t* to, std::uint32_t value) { atomicMax(to, value); }
-};
 
 struct CudaAtomics {
   static __device__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
@@ -174,11 +67,22 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(kThreads) run_counted_blocks(Kernel kernel) {
+__global__ void __launch_bounds__(kThreads, Kernel::kBlocksAtOnce)
+    run_counted_blocks(Kernel kernel) {
   CudaBlock block{nullptr};
   const std::size_t count = kernel.count();
   for (std::size_t i = blockIdx.x; i < count; i += gridDim.x) {
     kernel(block, i);
+  }
+}
+
+// Between the device and pinned memory of the host, which it reaches directly.
+template <class Word>
+__global__ void __launch_bounds__(kThreads)
+    copy_words(Word* to, const Word* from, std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < count) {
+    to[i] = from[i];
   }
 }
 
@@ -252,12 +156,10 @@ class CudaExecutor {
     }
   }
   void send(void* to, const void* from, std::size_t bytes, const char* part) {
-    mark(part, true);
-    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), part);
+    copy_pinned(to, from, bytes, cudaMemcpyHostToDevice, part);
   }
   void fetch(void* to, const void* from, std::size_t bytes, const char* part) {
-    mark(part, true);
-    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), part);
+    copy_pinned(to, from, bytes, cudaMemcpyDeviceToHost, part);
   }
   // These also wait.
   void to_device(void* to, const void* from, std::size_t bytes) {
@@ -341,6 +243,16 @@ class CudaExecutor {
     expect_success(cudaGetLastError(), part);
   }
   template <int kVectors>
+  void step(const State& state, const char* part) {
+    if (step_plan(state).stages == 0) {
+      counted_groups(StepLearner<kVectors>{state}, part);
+      return;
+    }
+    mark(part, false);
+    launch_step<kVectors>(state, multiprocessors_, stream_);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <int kVectors>
   void scan(const State& state, const char* part) {
     mark(part, false);
     launch_scan<kVectors>(state, multiprocessors_, stream_);
@@ -375,6 +287,21 @@ class CudaExecutor {
   }
 
  private:
+  // Few numbers arrive sooner by a kernel than by a copy of the driver.
+  void copy_pinned(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                   const char* part) {
+    constexpr std::size_t kFewBytes = 65536;
+    mark(part, true);
+    if (bytes <= kFewBytes && bytes % sizeof(std::uint32_t) == 0) {
+      const auto words = static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
+      copy_words<<<parts_of(words, kThreads), kThreads, 0, stream_>>>(
+          static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from), words);
+      expect_success(cudaGetLastError(), part);
+      return;
+    }
+    expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), part);
+  }
+
   // As many blocks as the GPU runs at once.
   template <class Function>
   std::uint32_t grid_of(Function function, std::uint32_t threads, std::size_t shared_bytes) {

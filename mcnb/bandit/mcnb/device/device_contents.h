@@ -25,6 +25,9 @@ Contents DeviceRounds<Executor>::download() {
   executor_.to_host(&used, state_.refs_used, sizeof used);
   std::vector<std::uint32_t> refs(used);
   executor_.to_host(refs.data(), state_.refs, used * 4);
+  for (std::uint32_t& reference : refs) {
+    reference &= ~kSharedEvent;
+  }
   for (const History& history : histories) {
     const std::uint32_t* first = refs.data() + history.begin;
     all.references.emplace_back(first, first + history.size);
@@ -56,6 +59,13 @@ void DeviceRounds<Executor>::upload(const Contents& contents) {
     const auto size = static_cast<std::uint32_t>(events.size());
     histories.push_back({refs.size(), size, size});
     refs.insert(refs.end(), events.begin(), events.end());
+  }
+  std::vector<std::uint32_t> uses(events_);
+  for (const std::uint32_t event : refs) {
+    ++uses[event];
+  }
+  for (std::uint32_t& reference : refs) {
+    reference |= uses[reference] > 1 ? kSharedEvent : 0;
   }
   const std::uint64_t used = refs.size();
   make_refs(used);

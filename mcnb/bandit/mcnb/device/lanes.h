@@ -11,12 +11,12 @@
 #define MCNB_ON_DEVICE __device__ __forceinline__
 #define MCNB_ON_BOTH __host__ __device__ __forceinline__
 #define MCNB_UNROLL _Pragma("unroll")
-#define MCNB_UNROLL_BY_8 _Pragma("unroll 8")
+#define MCNB_UNROLL_BY_16 _Pragma("unroll 16")
 #else
 #define MCNB_ON_DEVICE inline
 #define MCNB_ON_BOTH inline
 #define MCNB_UNROLL
-#define MCNB_UNROLL_BY_8
+#define MCNB_UNROLL_BY_16
 #endif
 
 namespace mcnb::device {
@@ -154,6 +154,11 @@ struct Lanes {
 #endif
 
 using Wide = Lanes::Wide;
+
+// What a thread reads or writes at once; strides of networks are whole numbers of them.
+struct alignas(16) FourNumbers {
+  float number[4];
+};
 
 MCNB_ON_BOTH std::uint32_t min_of(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 

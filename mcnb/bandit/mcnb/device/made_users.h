@@ -84,19 +84,16 @@ struct MakeHistories {
 
 // By thread, for sixteen numbers of the learners: reads them, as fast as memory allows.
 struct ReadLearners {
-  struct alignas(16) Quad {
-    float number[4];
-  };
   State state;
   float* unused;  // written by nobody, which a compiler cannot know
 
   MCNB_ON_DEVICE std::size_t count() const { return state.words * (32 / 16) * state.stride; }
   MCNB_ON_DEVICE void operator()(std::size_t i) const {
-    const auto* quads = reinterpret_cast<const Quad*>(state.learners);
-    Quad some[4];
+    const auto* fours = reinterpret_cast<const FourNumbers*>(state.learners);
+    FourNumbers some[4];
     MCNB_UNROLL
     for (int turn = 0; turn < 4; ++turn) {
-      some[turn] = quads[turn * count() + i];
+      some[turn] = fours[turn * count() + i];
     }
     float sum = 0.0F;
     MCNB_UNROLL

@@ -104,13 +104,24 @@ MCNB_ON_DEVICE void estimate(const State& state, const float* network, const flo
 }
 
 // By block, for each arm: the estimate of the arm's own learner. The block of an arm also copies
-// one of the different learners for the host.
+// one of the different learners for the host, and clears the arm's counts.
 template <int kVectors>
 struct OwnLearners {
   State state;
 
   template <class Block>
   MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
+    if (arm < state.task->rows) {
+      const float* from = state.learners + state.task->row_learners[arm] * state.stride;
+      float* to = state.rows + arm * state.stride;
+      block.for_each(state.stride / 4, [&](std::size_t i) {
+        reinterpret_cast<FourNumbers*>(to)[i] = reinterpret_cast<const FourNumbers*>(from)[i];
+      });
+    }
+    block.for_each(state.chunks, [&](std::size_t i) {
+      state.chunk_members[arm * std::size_t{state.chunks} + i] = 0;
+      state.chunk_participants[arm * std::size_t{state.chunks} + i] = 0;
+    });
     const std::uint32_t learner = state.task->learners[arm];
     block.for_each_group(1, [&](std::uint32_t) {
       Wide lanes[1];
@@ -121,11 +132,6 @@ struct OwnLearners {
         state.totals[arm] = {.trained = state.trained[learner], .own = own};
       }
     });
-    if (arm < state.task->rows) {
-      const float* from = state.learners + state.task->row_learners[arm] * state.stride;
-      block.for_each(state.stride,
-                     [&](std::size_t i) { state.rows[arm * state.stride + i] = from[i]; });
-    }
   }
 };
 

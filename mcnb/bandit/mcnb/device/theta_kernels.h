@@ -8,7 +8,8 @@
 // Kernels that adapt Theta to draws. Sums over draws have the order of numeric/block_sums.h.
 namespace mcnb::device {
 
-inline constexpr std::uint32_t kRowsAtOnce = 10;  // of W_1, whose moves registers hold
+inline constexpr std::uint32_t kNumbersPerSlice = 256;  // of a sum, for a block of threads
+inline constexpr std::uint32_t kRowsAtOnce = 10;        // of W_1, whose moves registers hold
 
 // Some draws of an arm, evaluated by Theta.
 template <int kDraws, int kVectors>
@@ -55,6 +56,9 @@ MCNB_ON_DEVICE float inner_product(const float* a, const float* b, std::uint32_t
   }
   return Lanes::sum(sum) + 0.0F;
 }
+
+// How many blocks of threads a multiprocessor should hold, which limits the registers of each.
+constexpr int blocks_at_once(int vectors) { return vectors > 8 ? 2 : 3; }
 
 // What a block of threads knows of one of an arm's blocks of draws.
 struct BlockOfDraws {
@@ -125,6 +129,7 @@ struct BlockOfDraws {
 // begins with these, the others with zeros.
 template <int kVectors>
 struct AdaptToBlock {
+  static constexpr int kBlocksAtOnce = blocks_at_once(kVectors);
   State state;
 
   std::size_t floats() const { return BlockOfDraws::floats(state); }
@@ -159,7 +164,7 @@ struct AdaptToBlock {
         sum = fmaf(is_there ? state.theta[i * std::size_t{state.width} + unit] : 0.0F, x[i], sum);
       }
       float out = block == 0 ? w : 0.0F;
-      MCNB_UNROLL_BY_8
+      MCNB_UNROLL_BY_16
       for (std::uint32_t j = 0; j < draws.count; ++j) {
         const float h = draws.units[j * state.padded + unit];
         sum = fmaf(h > 0.0F ? w : 0.0F, draws.sum_steps[j], sum);
@@ -175,6 +180,7 @@ struct AdaptToBlock {
 // at a time, and to W_2.
 template <int kVectors>
 struct MoveByBlock {
+  static constexpr int kBlocksAtOnce = blocks_at_once(kVectors);
   State state;
 
   std::size_t floats() const { return BlockOfDraws::floats(state); }
@@ -222,7 +228,7 @@ MCNB_ON_DEVICE float sum_of_parts(const float* parts, std::size_t length, std::u
                                   std::uint32_t count, std::size_t number) {
   const float* from = parts + first * length + number;
   float sum = from[0];
-  MCNB_UNROLL_BY_8
+  MCNB_UNROLL_BY_16
   for (std::uint32_t i = 1; i < count; ++i) {
     sum += from[i * length];
   }
@@ -235,7 +241,7 @@ struct PartsOfArms {
   bool of_lesson;
 
   MCNB_ON_DEVICE std::uint32_t arms() const { return of_lesson ? 1 : state.task->arms; }
-  MCNB_ON_DEVICE std::size_t length() const {
+  MCNB_ON_BOTH std::size_t length() const {
     return of_lesson ? (std::size_t{state.inputs} + 1) * state.padded
                      : 2 * std::size_t{state.padded};
   }
@@ -244,75 +250,93 @@ struct PartsOfArms {
     const std::uint32_t count = parts_of(state.totals[of].draws, kDrawsPerBlock);
     return count > 0 || of_lesson ? count : 1;
   }
-  MCNB_ON_DEVICE std::size_t groups_of_an_arm() const {
-    return parts_of(state.blocks, kDrawsPerBlock);
+  // How many sums of a level there are: blocks on level 0, and a 64th of them on each next one.
+  MCNB_ON_DEVICE std::uint32_t count_at(std::uint32_t level, std::uint32_t arm) const {
+    std::uint32_t count = blocks(arm);
+    for (; level > 0; --level) {
+      count = parts_of(count, kDrawsPerBlock);
+    }
+    return count;
+  }
+  // Where they lie: levels above the blocks take turns in two arrays.
+  MCNB_ON_DEVICE float* sums(std::uint32_t level, std::uint32_t arm) const {
+    if (level == 0) {
+      return state.parts + arm * std::size_t{state.blocks} * length();
+    }
+    return (level % 2 == 1 ? state.groups : state.more_groups) +
+           arm * std::size_t{parts_of(state.blocks, kDrawsPerBlock)} * length();
   }
 };
 
-// By thread, for each number of the sums of 64 blocks.
+// By thread, for each number of the sums of 64 blocks, or of 64 of such sums: from one level of
+// sums to the next.
 struct SumBlocks {
   PartsOfArms parts;
+  std::uint32_t level;  // 0: of blocks
 
+  MCNB_ON_DEVICE std::uint32_t sums_of(std::uint32_t arm) const {
+    return parts_of(parts.count_at(level, arm), kDrawsPerBlock);
+  }
   MCNB_ON_DEVICE std::size_t count() const {
     std::size_t all = 0;
     for (std::uint32_t arm = 0; arm < parts.arms(); ++arm) {
-      all += parts_of(parts.blocks(arm), kDrawsPerBlock) * parts.length();
+      all += sums_of(arm) * parts.length();
     }
     return all;
   }
   MCNB_ON_DEVICE void operator()(std::size_t item) const {
     const std::size_t length = parts.length();
     std::uint32_t arm = 0;
-    for (;; ++arm) {
-      const std::size_t own = parts_of(parts.blocks(arm), kDrawsPerBlock) * length;
-      if (item < own) {
-        break;
-      }
-      item -= own;
+    while (item >= sums_of(arm) * length) {
+      item -= sums_of(arm++) * length;
     }
-    const auto group = static_cast<std::uint32_t>(item / length);
-    const std::uint32_t first = group * kDrawsPerBlock;
-    const float* from = parts.state.parts + arm * std::size_t{parts.state.blocks} * length;
-    float* to = parts.state.groups + arm * parts.groups_of_an_arm() * length;
-    to[item] = sum_of_parts(from, length, first, min_of(kDrawsPerBlock, parts.blocks(arm) - first),
-                            item % length);
+    const std::uint32_t first = static_cast<std::uint32_t>(item / length) * kDrawsPerBlock;
+    parts.sums(level + 1, arm)[item] =
+        sum_of_parts(parts.sums(level, arm), length, first,
+                     min_of(kDrawsPerBlock, parts.count_at(level, arm) - first), item % length);
   }
 };
 
-// By block, for each arm: adds the sums of groups until one is left, and hands the result on: an
-// arm's to the host; that of a lesson moves Theta.
+// By block, for each arm and each slice of the numbers of a sum: adds the sums of a level until one
+// is left, and hands the result on: an arm's to the host; that of a lesson moves Theta.
 struct SumGroups {
   PartsOfArms parts;
+  std::uint32_t level;
 
   template <class Block>
-  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
+  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t slice) const {
     const State& state = parts.state;
     const std::size_t length = parts.length();
-    std::uint32_t count = parts_of(parts.blocks(arm), kDrawsPerBlock);
-    const std::size_t begin = arm * parts.groups_of_an_arm() * length;
-    float* from = state.groups + begin;
-    float* to = state.more_groups + begin;
-    while (count > 1) {
+    const std::size_t begin = slice * std::size_t{kNumbersPerSlice};
+    const std::size_t numbers =
+        length - begin < kNumbersPerSlice ? length - begin : kNumbersPerSlice;
+    std::uint32_t at = level;
+    std::uint32_t count = parts.count_at(at, arm);
+    for (; count > 1; ++at) {
       const std::uint32_t fewer = parts_of(count, kDrawsPerBlock);
-      block.for_each(fewer * length, [&](std::size_t i) {
-        const std::uint32_t first = static_cast<std::uint32_t>(i / length) * kDrawsPerBlock;
-        to[i] =
-            sum_of_parts(from, length, first, min_of(kDrawsPerBlock, count - first), i % length);
+      const float* from = parts.sums(at, arm);
+      float* to = parts.sums(at + 1, arm);
+      block.for_each(fewer * numbers, [&](std::size_t i) {
+        const auto sum = static_cast<std::uint32_t>(i / numbers);
+        const std::uint32_t first = sum * kDrawsPerBlock;
+        const std::size_t number = begin + i % numbers;
+        to[sum * length + number] =
+            sum_of_parts(from, length, first, min_of(kDrawsPerBlock, count - first), number);
       });
-      float* const swapped = from;
-      from = to;
-      to = swapped;
       count = fewer;
     }
+    const float* from = parts.sums(at, arm) + begin;
     if (!parts.of_lesson) {
-      block.for_each(length, [&](std::size_t i) { state.adapted[arm * length + i] = from[i]; });
+      block.for_each(numbers,
+                     [&](std::size_t i) { state.adapted[arm * length + begin + i] = from[i]; });
+      block.once([&] { state.found[arm] = state.totals[arm]; });
       return;
     }
-    block.for_each(length, [&](std::size_t i) {
-      const std::size_t unit = i % state.padded;
-      const std::size_t at = i / state.padded * state.width + unit;
+    block.for_each(numbers, [&](std::size_t i) {
+      const std::size_t unit = (begin + i) % state.padded;
+      const std::size_t number = (begin + i) / state.padded * state.width + unit;
       if (unit < state.width) {
-        state.moved[at] = count > 0 ? state.theta[at] + from[i] : state.theta[at];
+        state.moved[number] = count > 0 ? state.theta[number] + from[i] : state.theta[number];
       }
     });
   }

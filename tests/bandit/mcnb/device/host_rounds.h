@@ -30,6 +30,15 @@ struct HostBlock {
     }
     return all;
   }
+  std::uint32_t exclusive_prefix(std::uint32_t* numbers, std::uint32_t count) {
+    std::uint32_t all = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t own = numbers[i];
+      numbers[i] = all;
+      all += own;
+    }
+    return all;
+  }
   template <class Select, class Take>
   std::uint32_t compact(std::uint32_t count, Select select, Take take) {
     std::vector<std::uint32_t> selected;
@@ -143,6 +152,10 @@ struct HostExecutor {
         kernel(block, arm, chunk);
       }
     }
+  }
+  template <int kVectors>
+  void step(const State& state, const char* part) {
+    counted_groups(StepLearner<kVectors>{state}, part);
   }
   template <int kVectors>
   void scan(const State& state, const char*) {

@@ -167,7 +167,7 @@ void add_evaluate(CLI::App& bench) {
   command->add_flag_callback(
       "--no-peer", [options] { options->peer = false; }, "Do not compare with pandas");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_evaluate(*options); });
+  call(command, options, bench::bench_evaluate);
 }
 
 void add_warm(CLI::App& bench) {
@@ -189,11 +189,11 @@ void add_warm(CLI::App& bench) {
   command->add_option("--data", *data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options, names, data] {
+  call(command, options, [names, data](bench::WarmBenchOptions given, bench::Display& display) {
     for (const std::string& name : *names) {
-      options->environments.push_back(read_environment(name, {}, *data));
+      given.environments.push_back(read_environment(name, {}, *data));
     }
-    bench::bench_warm(*options);
+    bench::bench_warm(given, display);
   });
 }
 

@@ -160,3 +160,15 @@ if(TARGET mcnb_python)
     MCNB_BINARY=$<TARGET_FILE:mcnb> MCNB_BUILD_DIR=${PROJECT_BINARY_DIR})
   set_property(TEST python PROPERTY COST 200)
 endif()
+
+# The dashboard in Chromium, and clients in TypeScript with packages of npm; all against the program.
+if(NOT MCNB_SANITIZE)
+  find_package(Python COMPONENTS Interpreter REQUIRED)
+  foreach(part dashboard clients)
+    add_test(NAME web_${part} COMMAND ${Python_EXECUTABLE} -m pytest --quiet -rs -p no:cacheprovider
+      ${PROJECT_SOURCE_DIR}/tests/web/test_${part}.py)
+    set_tests_properties(web_${part} PROPERTIES COST 150 SKIP_RETURN_CODE 77 ENVIRONMENT
+      "PYTHONDONTWRITEBYTECODE=1;MCNB_BINARY=$<TARGET_FILE:mcnb>;MCNB_WEB_WORK=${PROJECT_BINARY_DIR}/web")
+  endforeach()
+  add_test(NAME web_types COMMAND tsc --project ${PROJECT_SOURCE_DIR}/web/tsconfig.json)
+endif()

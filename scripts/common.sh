@@ -16,14 +16,17 @@ packages_in() {
     inside && NF { print $1 }' "$root/packages"
 }
 
-# missing_packages SECTION: prints the packages of the section that are not installed.
+# missing_packages SECTION: prints the packages of the section that are not installed, and that no
+# installed package provides (Node's own packages provide npm).
 missing_packages() {
   local names
   names=$(packages_in "$1")
-  # dpkg-query fails if it does not know a name; such a package counts as missing.
-  { dpkg-query -W -f '${db:Status-Status} ${Package}\n' $names 2>/dev/null || true; } |
+  { dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null || true; } |
     awk -v names="$names" '
-      $1 == "installed" { have[$2] = 1 }
+      $1 == "installed" {
+        gsub(/\([^)]*\)|,/, " ")
+        for (i = 2; i <= NF; i++) have[$i] = 1
+      }
       END {
         count = split(names, name, "\n")
         for (i = 1; i <= count; i++) if (!(name[i] in have)) print name[i]

@@ -18,6 +18,7 @@
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
 #include "mcnb/serve/http/http_server.h"
+#include "mcnb/serve/http/request_log.h"
 #include "mcnb/serve/store/copy_storage.h"
 #include "mcnb/serve/store/postgres/schema.h"
 
@@ -37,6 +38,7 @@ EngineOptions engine_options(const ServerOptions& options) {
           .log_days = options.log_days,
           .idempotency_hours = options.idempotency_hours,
           .verify_bytes = options.verify_megabytes * 1e6,
+          .series_file = std::filesystem::path(options.data) / "series.state",
           .store = {.check_bytes = static_cast<std::uint64_t>(options.check_megabytes * 1e6),
                     .accept_loss = options.accept_loss,
                     .node = options.node,
@@ -105,6 +107,7 @@ struct Server::Parts {
       : options(checked(given)),
         read_again(std::move(read)),
         audit(options.audit_log),
+        lines(options.request_lines, options.request_ids),
         engine(engine_options(options), clock, metrics),
         api(Handlers(engine, metrics, requests, options.personalizer_model,
                      [this] { return reload(); }),
@@ -115,24 +118,44 @@ struct Server::Parts {
     configure_models(engine, options);
     http = std::make_unique<HttpServer>(
         http_options(options), std::move(identity),
-        HttpServer::Handler{[this](const HttpRequest& head) { return api.admit(head); },
-                            [this](const HttpRequest& request) { return api.plan(request); }},
+        HttpServer::Handler{
+            [this](const HttpRequest& head) { return api.admit(head); },
+            [this](const HttpRequest& request) { return api.plan(request); },
+            [this] { sample_requests(); },
+            [this](const HttpRequest& request, const HttpResponse& response, double seconds) {
+              lines.write(request, response, seconds, std::chrono::steady_clock::now());
+            }},
         requests);
   }
 
   Handlers::Reloaded reload();
+  void sample_requests();
 
   ServerOptions options;
   ReadOptions read_again;
   AuditLog audit;
+  RequestLog lines;  // for the thread of `http`
   SteadyClock clock;
   Metrics metrics;
   RequestMetrics requests;
   Engine engine;
   Api api;
   std::mutex reloading;
+  double next_sample = 0.0;  // uptime, in seconds; for the thread of `http`
   std::unique_ptr<HttpServer> http;
 };
+
+void Server::Parts::sample_requests() {
+  constexpr double kSampleSeconds = 0.5;
+  if (clock.uptime() < next_sample) {
+    return;
+  }
+  next_sample = clock.uptime() + kSampleSeconds;
+  ServiceTotals totals = requests.totals();
+  totals.log_bytes = engine.log_bytes();
+  totals.memory_bytes = metrics.memory_bytes;
+  engine.series().sample(totals, clock.system_now());
+}
 
 // Everything that can fail comes before anything is changed.
 Handlers::Reloaded Server::Parts::reload() {

@@ -50,9 +50,14 @@ void add_listening(OptionTable<O>& t) {
          "names beside loopback that the header Host may have; without keys all others are "
          "refused");
   t.text("origins", &O::origins, "origins, with commas",
-         "web pages that may send requests from a browser; without keys all others are refused");
+         "web pages that may send requests from a browser and read the answers (CORS); without "
+         "keys all others are refused");
   t.text("audit_log", &O::audit_log, "a path",
          "file for the lines about changes and refused keys, which the log has, too");
+  t.number("request_lines", &O::request_lines, {0, 1e6},
+           "lines in a second at most that the log has about requests; 0: none");
+  t.yes_no("request_ids", &O::request_ids,
+           "whether these lines have whole paths, with the ids of users and events, and addresses");
 }
 
 void add_limits(OptionTable<O>& t) {

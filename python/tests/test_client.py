@@ -124,6 +124,20 @@ def test_models_can_be_changed_and_deleted(serving):
 
 # The endpoints that need no method of the client.
 NOT_IN_THE_CLIENT = {
+    ("get", "/"),  # the dashboard and what it shows
+    ("get", "/page.js"),
+    ("get", "/page.css"),
+    ("get", "/docs"),
+    ("get", "/docs.js"),
+    ("get", "/v1/series"),
+    ("get", "/v1/live"),
+    ("get", "/v1/models/{model}/series"),
+    ("get", "/v1/models/{model}/map"),
+    ("get", "/v1/models/{model}/events"),
+    ("get", "/v1/models/{model}/users/{id}/events"),
+    ("get", "/v1/models/{model}/settings"),
+    ("get", "/v1/models/{model}/events/{id}/behind"),
+    ("post", "/v1/models/{model}/try"),
     ("get", "/livez"),  # for supervisors of processes; `ready` says more
     ("get", "/metrics"),  # for Prometheus
     ("get", "/openapi.json"),  # for generators of clients

@@ -98,6 +98,85 @@ TEST(Trust, WithoutKeysNoPageOfABrowserCanChangeAnything) {
             201);
 }
 
+// What the server sends before the body.
+std::string head_of(std::uint16_t port, const std::string& request) {
+  RawConnection client(port);
+  client.send(request + "Host: localhost\r\n\r\n");
+  const std::string text = client.receive(10.0, "\r\n\r\n");
+  return text.substr(0, text.find("\r\n\r\n"));
+}
+
+TEST(Trust, OnlyPagesOfListedOriginsMayReadResponses) {
+  const TemporaryFolder folder;
+  put_file(folder / "config.toml", key_lines("read", "secret"));
+  const std::string config = (folder / "config.toml").string();
+  const std::string ask = "OPTIONS /v1/models HTTP/1.1\r\nAccess-Control-Request-Method: GET\r\n";
+  const std::string shop = "Origin: https://shop.example\r\n";
+  const std::string allowed = "Access-Control-Allow-Origin: https://shop.example";
+  {
+    ServerProgram server(folder / "data", {"--config", config});
+    EXPECT_EQ(head_of(server.port(), ask + shop).find("Access-Control"), std::string::npos);
+    EXPECT_EQ(head_of(server.port(), "GET /livez HTTP/1.1\r\n" + shop).find("Access-Control"),
+              std::string::npos);
+  }
+  ServerProgram server(folder / "data", {"--config", config, "--origins", "https://shop.example"});
+  const std::string preflight = head_of(server.port(), ask + shop);
+  EXPECT_EQ(status_in(preflight), 204);
+  EXPECT_NE(preflight.find(allowed), std::string::npos);
+  EXPECT_NE(preflight.find("Access-Control-Allow-Headers: Content-Type, X-API-Key"),
+            std::string::npos);
+  // Also what was refused, before or after the body, so that the page learns why.
+  for (const char* request : {"GET /v1/models HTTP/1.1\r\n", "GET /nowhere HTTP/1.1\r\n",
+                              "GET /v1/models HTTP/1.1\r\nX-API-Key: secret\r\n",
+                              "GET /v1/series?x=1 HTTP/1.1\r\nX-API-Key: secret\r\n"}) {
+    const std::string head = head_of(server.port(), request + shop);
+    EXPECT_NE(head.find(allowed), std::string::npos) << request;
+    EXPECT_NE(head.find("Vary: Origin"), std::string::npos) << request;
+  }
+  const std::string other = head_of(server.port(), ask + "Origin: https://evil.example\r\n");
+  EXPECT_EQ(status_in(other), 403);
+  EXPECT_EQ(other.find("Access-Control"), std::string::npos);
+}
+
+TEST(Trust, RequestsAreLinesOfTheLogWithoutIdsAndPassTheirTraceOn) {
+  const TemporaryFolder folder;
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const std::string traceparent = "traceparent: 00-" + trace + "-00f067aa0ba902b7-01";
+  const std::string user = "GET /v1/models/default/users/secret-person HTTP/1.1\r\n";
+  {
+    ServerProgram server(folder / "data");
+    EXPECT_NE(head_of(server.port(), user + traceparent + "\r\n").find(traceparent),
+              std::string::npos);
+    EXPECT_EQ(head_of(server.port(), user + "traceparent: 00-XYZ-1-01\r\n").find("traceparent"),
+              std::string::npos);
+    const std::vector<json> lines = wait_for(server, "request", 1);
+    EXPECT_EQ(lines[0].at("path"), "/v1/models/{model}/users/{id}");
+    EXPECT_EQ(lines[0].at("status"), "404");
+    EXPECT_EQ(lines[0].at("trace"), trace);
+    for (int i = 0; i < 200; ++i) {
+      status_of(server.port(), "GET /livez HTTP/1.1\r\nHost: localhost\r\n");
+    }
+    const ProgramOutcome outcome = server.stop();
+    EXPECT_EQ(outcome.errors.find("secret-person"), std::string::npos);
+    EXPECT_EQ(outcome.errors.find("XYZ"), std::string::npos);
+    const std::vector<json> all = lines_with(outcome.errors, "request");
+    std::size_t counted = all.size();
+    for (const json& line : all) {
+      counted += std::stoul(line.at("notWrittenBefore").get<std::string>());
+    }
+    EXPECT_LE(counted, 202U);
+    EXPECT_LT(all.size(), 202U) << "under load they are a sample";
+  }
+  ServerProgram server(folder / "data", {"--request-ids", "yes"});
+  head_of(server.port(), user);
+  const json line = wait_for(server, "request", 1)[0];
+  EXPECT_EQ(line.at("path"), "/v1/models/default/users/secret-person");
+  EXPECT_EQ(line.at("client"), "127.0.0.1");
+  ServerProgram silent(folder / "other", {"--request-lines", "0"});
+  head_of(silent.port(), user);
+  EXPECT_TRUE(lines_with(silent.stop().errors, "request").empty());
+}
+
 TEST(Trust, TheSchemeOfAuthorizationMayHaveAnyCase) {
   const TemporaryFolder folder;
   put_file(folder / "config.toml", key_lines("read", "secret"));

@@ -50,6 +50,15 @@ class Mcnb : public Policy {
   void save(StateWriter& writer) const override;
   void load(StateReader& reader) override;
 
+  // A stored event, and how much less the adapted meta-learner would expect of an arm without it.
+  struct Influence {
+    EventId event{};
+    double moved = 0.0;
+  };
+  // The events that the adaptation to an arm draws now, the strongest first: all that are drawn, or
+  // `most` whose steps are the longest. For people: takes as long as `most` adaptations.
+  std::vector<Influence> influences(RoundId round, const Arm& arm, std::size_t most);
+
   const McnbOptions& options() const { return options_; }
   const NetworkPool& user_learners() const { return learners_; }
   // For callers that set networks which were trained elsewhere.

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "mcnb/base/error.h"
+#include "mcnb/data/formats/npy_header.h"
 #include "mcnb/data/formats/text_reader.h"
 #include "mcnb/evaluate/readers/line_readers.h"
 
@@ -31,6 +32,14 @@ std::string location_in(const std::string& message, const std::string& file) {
   return message.substr(0, message.find(':', file.size() + 1));
 }
 
+bool is_in_time(const LoggedRound& round, const LogReadOptions& options) {
+  if ((options.from || options.to) && !round.time) {
+    throw Error(ErrorKind::kUsage, "--from and --to need a log whose rounds have times");
+  }
+  return (!options.from || *round.time >= *options.from) &&
+         (!options.to || *round.time < *options.to);
+}
+
 }  // namespace
 
 LogKind kind_of_log(std::string_view first_line) {
@@ -53,7 +62,8 @@ LogKind kind_of_log(std::string_view first_line) {
   throw Error(ErrorKind::kInput,
               fmt::format("expected a log: dsjson, JSON lines, a CSV file with the columns action, "
                           "probability and reward, or one of the Open Bandit Dataset; found {}",
-                          shown(first_line)));
+                          first_line.starts_with(kNpyMagic) ? "a NumPy array (.npy)"
+                                                            : shown(first_line)));
 }
 
 ReadReport read_log(const Input& input, const LogReadOptions& options, const VisitRound& visit) {
@@ -76,7 +86,9 @@ ReadReport read_log(const Input& input, const LogReadOptions& options, const Vis
   std::uint64_t bad = 0;
   const VisitRound count_and_visit = [&](const LoggedRound& round) {
     ++report.rows;
-    visit(round);
+    if (is_in_time(round, options)) {
+      visit(round);
+    }
   };
   const auto where = [&] {
     try {

@@ -1,6 +1,7 @@
 #include "mcnb/experiment/report/section_writer.h"
 
 #include "mcnb/base/files.h"
+#include "mcnb/experiment/results/plain_labels.h"
 
 namespace mcnb {
 
@@ -10,9 +11,12 @@ void SectionWriter::add_file(const std::string& name, const std::string& text) {
 }
 
 void SectionWriter::add_table(const std::string& name, const std::string& caption,
-                              TextTable for_people, const TextTable& for_machines) {
+                              TextTable for_people, TextTable for_machines,
+                              const std::string& explanation) {
   add_file(name + ".csv", for_machines.csv());
-  section_.tables.push_back({name, caption, std::move(for_people)});
+  write_file(folder_ / (name + ".tex"), booktabs(for_people));
+  section_.tables.push_back(
+      {name, caption, std::move(for_people), explanation, std::move(for_machines)});
 }
 
 std::string SectionWriter::extent() const {

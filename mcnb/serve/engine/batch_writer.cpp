@@ -14,10 +14,12 @@ constexpr std::size_t kBatchesWaiting = 2;
 
 }  // namespace
 
-BatchWriter::BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& metrics)
+BatchWriter::BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& metrics,
+                         SeriesBook& series)
     : log_(log),
       housekeeping_(housekeeping),
       metrics_(metrics),
+      series_(series),
       batches_(kBatchesWaiting),
       committed_(kBatchesWaiting) {}
 
@@ -119,6 +121,7 @@ bool BatchWriter::commit(const Batch& batch) {
 
 // Answers the tasks, except those that the housekeeping has to answer.
 void BatchWriter::follow_up(ComputedBatch computed) {
+  series_.record(computed.observed);
   std::vector<HousekeepingJob> jobs;
   if (!computed.snapshots.empty()) {
     jobs.push_back({std::move(computed.snapshots), {}, nullptr});

@@ -8,6 +8,7 @@
 #include "mcnb/serve/engine/housekeeping.h"
 #include "mcnb/serve/engine/metrics.h"
 #include "mcnb/serve/engine/tasks.h"
+#include "mcnb/serve/series/series_book.h"
 
 namespace mcnb {
 
@@ -16,6 +17,7 @@ struct ComputedBatch {
   Batch batch;
   std::vector<Task> tasks;
   std::vector<SnapshotJob> snapshots;
+  std::vector<Observation> observed;
 
   bool empty() const { return batch.empty() && tasks.empty() && snapshots.empty(); }
 };
@@ -31,7 +33,7 @@ class BatchWriter {
   using Wait = std::chrono::milliseconds;
 
   // Borrows everything.
-  BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& metrics);
+  BatchWriter(LogStore& log, Housekeeping& housekeeping, Metrics& metrics, SeriesBook& series);
 
   // Call only from the computing thread.
   bool wait_for_room(Wait wait) { return batches_.wait_for_room(wait); }
@@ -63,6 +65,7 @@ class BatchWriter {
   LogStore& log_;
   Housekeeping& housekeeping_;
   Metrics& metrics_;
+  SeriesBook& series_;
   BoundedQueue<ComputedBatch> batches_;
   BoundedQueue<ComputedBatch> committed_;
   std::uint64_t handed_over_ = 0;

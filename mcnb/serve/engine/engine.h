@@ -44,6 +44,8 @@ class Engine {
   std::vector<Damage> damage() const { return core_.damage(); }
   std::uint64_t log_bytes() const { return core_.log_bytes(); }
   double memory_limit() const { return core_.memory_limit(); }
+  // Figures over time, for people.
+  SeriesBook& series() { return core_.series(); }
 
   // Takes no more tasks, answers those it has, writes snapshots, and ends the threads.
   void stop();

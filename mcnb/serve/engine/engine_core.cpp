@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
 constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
 constexpr double kPublishSeconds = 0.5;
-constexpr double kRepairSeconds = 0.2;  // between two attempts
-constexpr double kLeaseSeconds = 0.2;   // between two looks at the lease
+constexpr double kMovementSeconds = 10.0;  // between two measurements of shared learners
+constexpr double kRepairSeconds = 0.2;     // between two attempts
+constexpr double kLeaseSeconds = 0.2;      // between two looks at the lease
 
 double memory_limit_of(const EngineOptions& options) {
   return options.memory_bytes > 0.0 ? options.memory_bytes : kMemoryShare * usable_memory();
@@ -43,8 +44,12 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
               .bytes = kMostQueueBytes,
               .client_seconds = options.wait_seconds}),
       builder_(threads_),
-      housekeeping_(*storage_, options, clock, metrics),
-      writer_(storage_->log(), housekeeping_, metrics) {
+      series_(options.series_file),
+      housekeeping_(*storage_, options, clock, metrics, series_),
+      writer_(storage_->log(), housekeeping_, metrics, series_) {
+  if (!series_.warning().empty()) {
+    log_warning("the time series begin anew", {{"detail", series_.warning()}});
+  }
   recover();
   storage_->snapshots().remove_unfinished();
   housekeeping_.check_clock(host_.last_time());
@@ -82,6 +87,8 @@ void EngineCore::recover() {
     };
     jobs.push_back({host_.forgetting_snapshots(), erase, nullptr});
   }
+  series_.keep_waiting(
+      [this](std::uint32_t model, std::uint64_t event) { return host_.is_waiting(model, event); });
   publish();
   housekeeping_.add(std::move(jobs));
 }
@@ -204,7 +211,7 @@ std::string EngineCore::why_not_ready() const {
 
 void EngineCore::compute_batch(std::vector<Task> tasks) {
   take_in_models(tasks);
-  ComputedBatch computed{{}, std::move(tasks), {}};
+  ComputedBatch computed{{}, std::move(tasks), {}, {}};
   const auto begin = std::chrono::steady_clock::now();
   const double processor_begin = clock_.processor_seconds();
   try {
@@ -221,6 +228,7 @@ void EngineCore::compute_batch(std::vector<Task> tasks) {
   }
   watch_reads();
   computed.batch = host_.take_batch();
+  computed.observed = host_.take_observed();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   raise_to(metrics_.longest_batch_seconds, seconds.count());
   raise_to(metrics_.longest_batch_processor_seconds, clock_.processor_seconds() - processor_begin);
@@ -234,6 +242,7 @@ void EngineCore::discard(const std::vector<Task>& tasks, const char* why) {
   log_error("a batch was discarded", {{"detail", why}});
   broken_ = true;
   static_cast<void>(host_.take_batch());
+  static_cast<void>(host_.take_observed());
   const ServiceError error{ErrorCode::kBatchDiscarded, "the request could not be computed", ""};
   fail_tasks(tasks, error);
   end_large(error);
@@ -356,6 +365,7 @@ void EngineCore::publish() {
   metrics_.memory_bytes = static_cast<std::uint64_t>(host_.memory_used());
   next_publish_ = clock_.uptime() + kPublishSeconds;
   housekeeping_.allow_erasing(host_.erasable());
+  sample_series(reports);
   const std::lock_guard lock(reports_mutex_);
   reports_ = std::move(reports);
   prices_.clear();
@@ -363,6 +373,22 @@ void EngineCore::publish() {
     prices_[report.name] = {report.seconds_per_action, report.estimate_per_action,
                             report.arms_apart};
   }
+}
+
+void EngineCore::sample_series(const std::vector<ModelReport>& reports) {
+  // As often as the finest buckets begin: it takes time to measure large learners.
+  const bool measures = clock_.uptime() >= next_movement_;
+  if (measures) {
+    next_movement_ = clock_.uptime() + kMovementSeconds;
+  }
+  std::vector<ModelTotals> totals;
+  for (const ModelReport& report : reports) {
+    const ModelCounts& counts = report.counts;
+    totals.push_back({report.id, counts.rewards, counts.late, counts.learned, counts.refused,
+                      report.steps.training + report.steps.adaptation,
+                      measures ? host_.movement(report.name) : std::nullopt});
+  }
+  series_.sample(totals, clock_.now());
 }
 
 std::vector<ModelReport> EngineCore::reports() const {
@@ -386,7 +412,7 @@ void EngineCore::finish() {
   finished_ = true;
   try {
     if (ready_) {
-      ComputedBatch last{host_.take_batch(), {}, host_.last_snapshots()};
+      ComputedBatch last{host_.take_batch(), {}, host_.last_snapshots(), host_.take_observed()};
       if (!last.empty()) {
         writer_.hand_over(std::move(last));
       }

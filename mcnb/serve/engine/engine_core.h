@@ -85,6 +85,7 @@ class EngineCore {
   std::vector<Damage> damage() const { return housekeeping_.damage(); }
   std::uint64_t log_bytes() const { return housekeeping_.log_bytes(); }
   double memory_limit() const { return host_.memory_limit(); }
+  SeriesBook& series() { return series_; }
 
  private:
   // What submitted tasks are estimated by.
@@ -121,6 +122,7 @@ class EngineCore {
   std::vector<SnapshotJob> due_snapshots(std::int64_t time);
   void discard(const std::vector<Task>& tasks, const char* why);
   void publish();
+  void sample_series(const std::vector<ModelReport>& reports);
   void finish();
 
   const EngineOptions options_;
@@ -131,6 +133,7 @@ class EngineCore {
   ModelHost host_;
   FairQueue tasks_;
   ModelBuilder builder_;
+  SeriesBook series_;
   Housekeeping housekeeping_;
   BatchWriter writer_;
   FitRunner fits_;
@@ -147,6 +150,7 @@ class EngineCore {
   bool finished_ = false;
   double next_repair_ = 0.0;       // uptime, in seconds
   double next_lease_check_ = 0.0;  // uptime, in seconds
+  double next_movement_ = 0.0;     // uptime, in seconds
   double next_publish_ = 0.0;      // uptime, in seconds
   LogPositions snapshots_wanted_;  // by the housekeeping
 

@@ -31,18 +31,6 @@ bool same_request(const RankRequest& request, const Decision& decision, std::siz
   return request.features == decision.features;
 }
 
-// Returns an error if the request cannot be decided, otherwise nullopt.
-std::optional<ServiceError> fault_of(const RankRequest& request, std::size_t dimension) {
-  if (request.features.size() != request.actions.size() * dimension) {
-    return ServiceError{ErrorCode::kModelChanged,
-                        "the model was removed and made again: send the request again"};
-  }
-  if (!std::ranges::all_of(request.features, [](float x) { return std::isfinite(x); })) {
-    return ServiceError{ErrorCode::kBadField, "expected features that are finite", "actions"};
-  }
-  return std::nullopt;
-}
-
 ServiceError gone_event(const std::string& event_id) {
   return {ErrorCode::kEventGone,
           fmt::format("event \"{}\" was decided before, and its row was erased from the log "
@@ -63,6 +51,17 @@ ServiceError unreadable_event(const std::string& event_id, const Error& error) {
 }
 
 }  // namespace
+
+std::optional<ServiceError> fault_of_request(const RankRequest& request, std::size_t dimension) {
+  if (request.features.size() != request.actions.size() * dimension) {
+    return ServiceError{ErrorCode::kModelChanged,
+                        "the model was removed and made again: send the request again"};
+  }
+  if (!std::ranges::all_of(request.features, [](float x) { return std::isfinite(x); })) {
+    return ServiceError{ErrorCode::kBadField, "expected features that are finite", "actions"};
+  }
+  return std::nullopt;
+}
 
 std::optional<Decision> ModelHost::read_decision(Hosted& hosted, std::uint64_t position) {
   const std::optional<LogRow> row = storage_.log().read(hosted.id, position);
@@ -167,7 +166,8 @@ std::optional<ModelHost::Decided> ModelHost::answer_at_once(Hosted& hosted,
     // Nobody knows whether it was decided before, so it must not be decided now.
     return Decided{std::nullopt, ServiceError{ErrorCode::kStorageFailed, error.what()}};
   }
-  const auto fault = fault_of(request, static_cast<std::size_t>(hosted.model->options().dimension));
+  const auto fault =
+      fault_of_request(request, static_cast<std::size_t>(hosted.model->options().dimension));
   return fault ? std::optional(Decided{std::nullopt, fault}) : std::nullopt;
 }
 
@@ -350,7 +350,7 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
     if (!decision) {
       throw RequestRefused(gone_event(event_id));
     }
-    return {std::move(*decision), hosted.model->is_waiting(event_id)};
+    return {std::move(*decision), *position, hosted.model->is_waiting(event_id)};
   } catch (const Error& error) {
     throw RequestRefused(unreadable_event(event_id, error));
   }

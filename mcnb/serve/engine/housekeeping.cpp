@@ -1,11 +1,14 @@
 #include "mcnb/serve/engine/housekeeping.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+#include "mcnb/numeric/large_pages.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/service_error.h"
 
@@ -19,14 +22,20 @@ constexpr std::int64_t kDay = 86'400'000;  // milliseconds
 constexpr double kHour = 3'600'000.0;      // milliseconds
 // The log is verified from its beginning at most once in so many seconds.
 constexpr double kPassSeconds = 3600.0;
+constexpr double kSeriesSeconds = 60.0;   // between two writings of the time series
 constexpr double kUpkeepSeconds = 0.2;    // between two upkeeps while a snapshot is written
 constexpr std::size_t kMostDamage = 100;  // places that are named
 
 }  // namespace
 
 Housekeeping::Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock,
-                           Metrics& metrics)
-    : storage_(storage), options_(options), clock_(clock), metrics_(metrics), jobs_(kMostWaiting) {}
+                           Metrics& metrics, SeriesBook& series)
+    : storage_(storage),
+      options_(options),
+      clock_(clock),
+      metrics_(metrics),
+      series_(series),
+      jobs_(kMostWaiting) {}
 
 void Housekeeping::check_clock(std::int64_t last_event) {
   const std::int64_t ahead = last_event == 0 ? 0 : clock_.system_now() - last_event;
@@ -58,7 +67,11 @@ bool Housekeeping::run(Wait wait) {
     }
   }
   maintain();
-  return !jobs_.finished();
+  const bool finished = jobs_.finished();
+  if (finished) {
+    save_series();
+  }
+  return !finished;
 }
 
 void Housekeeping::perform(const HousekeepingJob& job) {
@@ -68,6 +81,9 @@ void Housekeeping::perform(const HousekeepingJob& job) {
     }
     if (job.work) {
       job.work(storage_);
+    }
+    if (series_.must_save()) {
+      series_.save();
     }
   } catch (const RequestRefused& refused) {
     if (job.task) {
@@ -85,32 +101,51 @@ void Housekeeping::perform(const HousekeepingJob& job) {
 }
 
 void Housekeeping::write_snapshot(const SnapshotJob& job) {
-  std::size_t bytes = 0;
-  double upkeep = clock_.uptime();
-  const auto next = [&] {
-    // A large snapshot takes long, and the store wants its upkeep meanwhile.
-    if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
-      upkeep = now;
-      maintain();
-    }
-    const std::string_view piece = job.state->next();
-    bytes += piece.size();
-    return piece;
-  };
+  std::uint64_t bytes = 0;
+  std::uint64_t written = 0;
   try {
-    storage_.snapshots().write(job.model, job.position, next);
+    if (job.state->in_pieces()) {
+      PiecedState state = job.state->pieces();
+      state.next = [&, next = state.next, upkeep = clock_.uptime()]() mutable {
+        // A large snapshot takes long, and the store wants its upkeep meanwhile.
+        if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
+          upkeep = now;
+          maintain();
+        }
+        std::optional<SnapshotPiece> piece = next();
+        if (piece) {
+          bytes += piece->size;
+          written += piece->bytes.size();
+        }
+        return piece;
+      };
+      storage_.snapshots().write_pieces(job.model, job.position, state);
+      restore_large_pages();
+    } else {
+      storage_.snapshots().write(job.model, job.position, [&] {
+        const std::string_view piece = job.state->next();
+        bytes = written += piece.size();
+        return piece;
+      });
+    }
     if (job.alone) {
       storage_.snapshots().remove_before(job.model, job.position);
     }
-  } catch (const std::exception&) {
+  } catch (const std::exception& problem) {
     metrics_.snapshot_failures.fetch_add(1);
     notify(SnapshotFailed{job.model});
+    const auto* error = dynamic_cast<const Error*>(&problem);
+    if (error != nullptr && error->kind() == ErrorKind::kCorrupt) {
+      notify(
+          SnapshotsWanted{{{job.model, job.position}}});  // one that needs none of the old pieces
+    }
     throw;
   }
   metrics_.snapshots.fetch_add(1);
   log_info("snapshot", {{"model", std::to_string(job.model)},
                         {"position", std::to_string(job.position)},
-                        {"bytes", std::to_string(bytes)}});
+                        {"bytes", std::to_string(bytes)},
+                        {"written", std::to_string(written)}});
   notify(SnapshotWritten{job.model, job.position, job.alone});
 }
 
@@ -121,9 +156,22 @@ void Housekeeping::maintain() {
       next_trim_ = now + options_.trim_seconds;
       trim_log();
     }
+    if (const double now = clock_.uptime(); now >= next_series_) {
+      next_series_ = now + kSeriesSeconds;
+      save_series();
+    }
     verify_log();
   } catch (const std::exception& error) {
     log_error("housekeeping failed", {{"detail", error.what()}});
+  }
+}
+
+// Losing a minute of them in a crash is no harm.
+void Housekeeping::save_series() {
+  try {
+    series_.save();
+  } catch (const Error& error) {
+    log_warning("the time series were not written", {{"detail", error.what()}});
   }
 }
 

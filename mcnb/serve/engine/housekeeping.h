@@ -14,6 +14,7 @@
 #include "mcnb/serve/engine/engine_options.h"
 #include "mcnb/serve/engine/metrics.h"
 #include "mcnb/serve/engine/tasks.h"
+#include "mcnb/serve/series/series_book.h"
 
 namespace mcnb {
 
@@ -45,8 +46,9 @@ class Housekeeping {
  public:
   using Wait = std::chrono::milliseconds;
 
-  // Borrows the storage, the clock and the metrics. Uses them only in `run`.
-  Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock, Metrics& metrics);
+  // Borrows the storage, the clock, the metrics and the series. Uses them only in `run`.
+  Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock, Metrics& metrics,
+               SeriesBook& series);
 
   // Compares the clock with the time of the log's last event (0: there is none). Call it before
   // the first `run`.
@@ -76,6 +78,7 @@ class Housekeeping {
   void write_snapshot(const SnapshotJob& job);
   void notify(Notification notification);
   void maintain();
+  void save_series();
   void trim_log();
   void verify_log();
   void report(std::vector<Damage> found, bool finished);
@@ -85,9 +88,11 @@ class Housekeeping {
   EngineOptions options_;
   Clock& clock_;
   Metrics& metrics_;
+  SeriesBook& series_;
   BoundedQueue<std::vector<HousekeepingJob>> jobs_;
   double doubt_until_ = 0.0;       // uptime, in seconds
   double next_trim_ = 0.0;         // uptime, in seconds
+  double next_series_ = 0.0;       // uptime, in seconds
   double next_pass_ = 0.0;         // uptime, in seconds
   double last_verify_ = 0.0;       // uptime, in seconds
   double verify_budget_ = 0.0;     // bytes; below 0 after a large part

@@ -141,6 +141,8 @@ Recovery ModelHost::recover(bool from_base) {
   }
   models_.clear();
   batch_ = {};
+  observed_.clear();
+  ended_.clear();
   broken_ = false;
   store_id_ = storage_.log().id();
   for (const StoredModel& stored : storage_.log().models()) {
@@ -153,6 +155,7 @@ Recovery ModelHost::recover(bool from_base) {
     hosted.model->learn_now();
     hosted.seconds_since_snapshot = hosted.model->take_learning_seconds();
     learning += hosted.seconds_since_snapshot;
+    hosted.model->report_ends_to(&ended_);
   }
   recovery.seconds = now_seconds() - begin;
   if (recovery.rows > kFewRows) {
@@ -173,6 +176,7 @@ std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t ti
              user,           encode_event(event)};
   try {
     hosted.model->apply(event, row.position);
+    observe(hosted, event);
     if (id != 0 && id_milliseconds_ > 0) {
       batch_.ids.push_back({hosted.id, id, row.position, row.time, user});
       hosted.fresh_ids[id] = row.position;
@@ -187,8 +191,37 @@ std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t ti
   return ++hosted.last_position;
 }
 
+void ModelHost::observe(const Hosted& hosted, const Event& event) {
+  if (const auto* decision = std::get_if<Decision>(&event)) {
+    const auto eligible = std::ranges::count(decision->actions, true, &LoggedAction::eligible);
+    const LoggedAction& answer = decision->actions[decision->chosen];
+    observed_.emplace_back(DecisionSeen{
+        .model = hosted.id,
+        .event = hosted.model->event_key(decision->event_id),
+        .user = hosted.model->user_key(decision->user_id),
+        .time = decision->time,
+        .propensity = answer.probability,
+        .actions = static_cast<std::uint32_t>(eligible),
+        .first = decision->arm == 0,
+        .explored = decision->mode == ModelMode::kOnline && decision->chosen != decision->preferred,
+        .action = answer.id});
+  } else if (const auto* forgetting = std::get_if<Forgetting>(&event)) {
+    observed_.emplace_back(UserForgotten{hosted.id, forgetting->user});
+  } else if (const auto* change = std::get_if<SettingsChange>(&event)) {
+    std::string text;
+    for (const auto& [name, value] : change->settings) {
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    }
+    observed_.emplace_back(SettingsSeen{hosted.id, change->time, text});
+  }
+  for (const EndedReward& ended : std::exchange(ended_, {})) {
+    observed_.emplace_back(EventEnded{hosted.id, ended.event, ended.reward, ended.rewarded});
+  }
+}
+
 void ModelHost::remove(const std::string& name) {
   Hosted& hosted = find(name);
+  observed_.emplace_back(ModelRemoved{hosted.id});
   batch_.models.emplace_back(hosted.id);
   memory_.forget(hosted.id);
   models_.erase(name);
@@ -223,7 +256,8 @@ ModelReport ModelHost::report_of(const Hosted& hosted) const {
           .last_refusal = model.last_refusal(),
           .seconds_per_action = seconds_per_action(hosted),
           .estimate_per_action = model.size().seconds_of_arm(model.taught_learners()),
-          .arms_apart = model.arms_apart()};
+          .arms_apart = model.arms_apart(),
+          .steps = model.steps()};
 }
 
 ModelReport ModelHost::report(const std::string& name) const { return report_of(find(name)); }

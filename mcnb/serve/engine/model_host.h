@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/serve/engine/event_search.h"
 #include "mcnb/serve/engine/memory_account.h"
 #include "mcnb/serve/engine/saved_state.h"
 #include "mcnb/serve/engine/service_error.h"
 #include "mcnb/serve/model/model.h"
+#include "mcnb/serve/series/observations.h"
 #include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
@@ -38,6 +40,7 @@ struct ModelReport {
   double seconds_per_action = 0.0;
   double estimate_per_action = 0.0;
   std::size_t arms_apart = 0;
+  StepCounts steps;  // of the policy, since the start of the process or a snapshot
 };
 
 // A snapshot that must be written after the batch it belongs to.
@@ -61,6 +64,9 @@ struct Recovery {
   };
   std::vector<Damaged> damaged;  // snapshots that could not be read, and were not needed
 };
+
+// Returns an error if the request cannot be decided, otherwise nullopt.
+std::optional<ServiceError> fault_of_request(const RankRequest& request, std::size_t dimension);
 
 // All models of one storage: turns requests into events, applies them, and collects what must be
 // committed before anybody is answered. Reads the storage, but never changes it. For one thread.
@@ -148,9 +154,34 @@ class ModelHost {
   void activate(const std::string& model, const Activation& activation);
   struct FoundDecision {
     Decision decision;
-    bool waiting = false;  // for rewards
+    std::uint64_t position = 0;  // in the log
+    bool waiting = false;        // for rewards
   };
   FoundDecision look_up(const std::string& model, const std::string& event_id);
+
+  // For people, without any change (host_views.cpp).
+  LogView log_view(const std::string& model, const std::string& user_id) const;
+  // How the model would decide. An unknown user gets a learner that has learned nothing. Refuses
+  // what would keep others waiting.
+  Decision try_decision(const std::string& model, const RankRequest& request, std::int64_t time);
+  // What stands behind the answer of a decision now. Throws RequestRefused if its user is gone.
+  struct Behind {
+    CloserLook look;
+    std::vector<std::uint64_t> members;  // the first of them, as hashes of users; 0: a group's
+    LogView view;                        // of everybody
+  };
+  Behind look_behind(const std::string& model, const Decision& decision);
+  // Whether an event, by the hash of its id, waits for rewards. False for a model that is gone.
+  bool is_waiting(std::uint32_t model, std::uint64_t event);
+  // How far the shared learner of a model has moved (shared_movement).
+  std::optional<double> movement(const std::string& model) const {
+    return find(model).model->shared_movement();
+  }
+  // Appends the opinions of learners from number `next` on about arms, for about so long; for every
+  // learner one for each arm. Returns true after the last learner.
+  bool add_opinions(const std::string& model, double seconds, std::uint32_t& next,
+                    const std::vector<RecentArm>& arms, std::vector<std::uint32_t>& learners,
+                    std::vector<std::uint32_t>& lessons, std::vector<float>& opinions);
 
   // Ends waiting times, of `limit` events of each model or more if it is cheap. True: more are due.
   bool expire(std::int64_t time, std::size_t limit);
@@ -183,6 +214,8 @@ class ModelHost {
   void close() { models_.clear(); }
 
   Batch take_batch() { return std::exchange(batch_, {}); }
+  // What the time series are to hear of once that batch is committed.
+  std::vector<Observation> take_observed() { return std::exchange(observed_, {}); }
   // True once an event could not be applied: a model may know half of it. The batch must not be
   // committed, and `recover` must make the models anew.
   bool broken() const { return broken_; }
@@ -222,13 +255,14 @@ class ModelHost {
   void replay(Hosted& hosted, Recovery& recovery);
   std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
                     std::uint64_t id = 0);
+  void observe(const Hosted& hosted, const Event& event);
   void drop_committed_ids(Hosted& hosted);
   std::optional<std::uint64_t> find_id(Hosted& hosted, std::uint64_t key, std::int64_t time);
   RewardOutcome judge_by_id(Hosted& hosted, const Reward& reward, std::uint64_t event,
                             std::uint64_t id);
   std::optional<std::uint64_t> find_event(Hosted& hosted, const std::string& event_id,
                                           std::int64_t time);
-  SnapshotJob make_snapshot(Hosted& hosted);
+  SnapshotJob make_snapshot(Hosted& hosted, bool alone = false);
   ModelReport report_of(const Hosted& hosted) const;
   Decided repeat(Hosted& hosted, const RankRequest& request, std::uint64_t position);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
@@ -249,6 +283,8 @@ class ModelHost {
   double row_seconds_ = 20e-6;  // to read one row and apply it, without learning
   std::string last_fitted_;     // the model whose fit was started last
   Batch batch_;
+  std::vector<Observation> observed_;
+  std::vector<EndedReward> ended_;  // by the event that is being applied
   bool broken_ = false;
   MemoryAccount memory_;
   std::map<std::string, double> reserved_;  // names of models that are being made, and their bytes

@@ -81,6 +81,7 @@ void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
   hosted.name = name;
   hosted.id = storage_.log().new_model_id();
   hosted.model = std::move(model);
+  hosted.model->report_ends_to(&ended_);
   memory_.measure(hosted.id, static_cast<double>(hosted.model->memory_bytes()));
   batch_.models.emplace_back(StoredModel{
       .id = hosted.id, .name = name, .options = option_values(hosted.model->options())});

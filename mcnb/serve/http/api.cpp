@@ -28,9 +28,27 @@ std::optional<ServiceError> error_of(const std::string& path, const Work& work) 
   return std::nullopt;
 }
 
-HttpResponse respond(const Endpoint& endpoint, const std::function<std::string()>& body) {
+// A page may load and do only what comes from this service, and nobody may frame it.
+constexpr const char* kPageHeaders =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Cache-Control: no-cache\r\n";
+
+HttpResponse respond(const Endpoint& endpoint, const Reply& reply) {
   HttpResponse response{endpoint.status, "", endpoint.content_type};
-  const auto error = error_of(endpoint.path, [&] { response.body = body(); });
+  const auto error = error_of(endpoint.path, [&] {
+    response.body = reply.body();
+    if (reply.stream) {
+      response.stream = reply.stream();
+    }
+  });
+  if (std::string_view(endpoint.content_type).starts_with("text/") &&
+      endpoint.right == Right::kNone) {
+    response.headers = kPageHeaders;
+  }
   return error ? error_response(*error) : response;
 }
 
@@ -71,17 +89,30 @@ void Api::use_keys(ApiKeys keys) {
 }
 
 std::optional<HttpResponse> Api::admit(const HttpRequest& head) {
+  const char* route = "";
+  std::optional<HttpResponse> answer;
   const auto error = error_of(head.path, [&] {
     const std::shared_ptr<const Keys> keys = this->keys();
     callers_.check(head, !keys->keys.empty());
+    if ((answer = callers_.preflight(head))) {
+      return;
+    }
     const Match match = find_endpoint(head.method, head.path);
+    route = match.endpoint->path;
     check_key(head, *match.endpoint, *keys);
     CallerPolicy::check_body(head, !keys->keys.empty());
     if (head.on_reserved_connection && !is_essential(*match.endpoint)) {
       refuse_request(ErrorCode::kOverloaded, "too many connections are open");
     }
   });
-  return error ? std::optional(error_response(*error)) : std::nullopt;
+  if (error) {
+    answer = error_response(*error);
+  }
+  if (answer) {
+    answer->route = route;
+    callers_.allow_reading(head.origin, *answer);
+  }
+  return answer;
 }
 
 void Api::check_key(const HttpRequest& head, const Endpoint& endpoint, const Keys& keys) {
@@ -138,32 +169,58 @@ void Api::refuse_key(const HttpRequest& head, const Endpoint& endpoint, const Ke
 
 HttpPlan Api::plan(const HttpRequest& request) {
   HttpPlan plan;
+  Match match;
   const auto error = error_of(request.path, [&] {
-    Match match = find_endpoint(request.method, request.path);
+    match = find_endpoint(request.method, request.path);
     const Endpoint& endpoint = *match.endpoint;
     plan.metric = endpoint.metric;
-    match.call.body = request.body;
-    match.call.client = keys()->keys.client_of(request.key, request.client.group().text());
-    Reply reply = (handlers_.*endpoint.handler)(match.call);
-    plan.start = std::move(reply.start);
-    plan.finish = [&endpoint, body = std::move(reply.body)] { return respond(endpoint, body); };
+    Call call = match.call;
+    call.body = request.body;
+    call.client = keys()->keys.client_of(request.key, request.client.group().text());
+    Reply reply = (handlers_.*endpoint.handler)(call);
+    plan.start = std::exchange(reply.start, {});
+    plan.finish = [this, &endpoint, key = request.key, reply = std::move(reply)] {
+      HttpResponse response = respond(endpoint, reply);
+      if (response.stream) {
+        response.stream = guarded(std::move(response.stream), key, endpoint.right);
+      }
+      return response;
+    };
   });
   if (error) {
     plan.finish = [response = error_response(*error)] { return response; };
+  } else if (is_change(*match.endpoint)) {
+    // The request itself may change the keys.
+    const std::string name = keys()->keys.check(request.key, match.endpoint->right).name;
+    plan.finish = [this, request, name, match, finish = std::move(plan.finish)] {
+      HttpResponse response = finish();
+      write_down(request, name, match, response.status);
+      return response;
+    };
   }
-  if (!error) {
-    const Match match = find_endpoint(request.method, request.path);
-    if (is_change(*match.endpoint)) {
-      // The request itself may change the keys.
-      const std::string name = keys()->keys.check(request.key, match.endpoint->right).name;
-      plan.finish = [this, request, name, match, finish = std::move(plan.finish)] {
-        HttpResponse response = finish();
-        write_down(request, name, match, response.status);
-        return response;
-      };
-    }
-  }
+  plan.finish = [this, origin = request.origin, endpoint = match.endpoint,
+                 finish = std::move(plan.finish)] {
+    HttpResponse response = finish();
+    response.route = endpoint == nullptr ? "" : endpoint->path;
+    callers_.allow_reading(origin, response);
+    return response;
+  };
   return plan;
+}
+
+// A stream ends when its key no longer allows it.
+BodyStream Api::guarded(BodyStream stream, std::string key, Right right) const {
+  return [this, stream = std::move(stream), key = std::move(key), right,
+          generation = keys()->generation]() mutable -> std::optional<std::string> {
+    const std::shared_ptr<const Keys> now = keys();
+    if (now->generation != generation) {
+      generation = now->generation;
+      if (now->keys.check(key, right).access != Access::kGranted) {
+        return std::nullopt;
+      }
+    }
+    return stream();
+  };
 }
 
 // Users' names stay out: forgetting a user could not erase them.

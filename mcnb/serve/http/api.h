@@ -42,6 +42,7 @@ class Api {
   void check_key(const HttpRequest& head, const Endpoint& endpoint, const Keys& keys);
   [[noreturn]] void refuse_key(const HttpRequest& head, const Endpoint& endpoint,
                                const KeyVerdict& verdict);
+  BodyStream guarded(BodyStream stream, std::string key, Right right) const;
   void write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
                   int status) const;
 

@@ -77,6 +77,36 @@ bool CallerPolicy::is_named(std::string_view host) const {
   return is_loopback_name(name) || std::ranges::find(hosts_, name) != hosts_.end();
 }
 
+bool CallerPolicy::is_listed(std::string_view origin) const {
+  return std::ranges::find(origins_, lower_case(origin)) != origins_.end();
+}
+
+std::optional<HttpResponse> CallerPolicy::preflight(const HttpRequest& head) const {
+  if (!head.is_preflight || !is_listed(head.origin)) {
+    return std::nullopt;
+  }
+  HttpResponse response{.status = 204};
+  response.headers =
+      "Access-Control-Allow-Methods: GET, POST, PATCH, DELETE\r\n"
+      "Access-Control-Allow-Headers: Content-Type, X-API-Key, Authorization, "
+      "Ocp-Apim-Subscription-Key, traceparent, tracestate\r\n"
+      "Access-Control-Max-Age: 600\r\n";
+  return response;
+}
+
+void CallerPolicy::allow_reading(std::string_view origin, HttpResponse& response) const {
+  if (origins_.empty()) {
+    return;
+  }
+  response.headers += "Vary: Origin\r\n";
+  if (is_listed(origin)) {
+    response.headers += fmt::format(
+        "Access-Control-Allow-Origin: {}\r\n"
+        "Access-Control-Expose-Headers: Retry-After, traceparent\r\n",
+        origin);
+  }
+}
+
 void CallerPolicy::check(const HttpRequest& head, bool has_keys) const {
   // Programs that speak HTTP/1.0 may send no Host; browsers always send it.
   if ((!has_keys || !hosts_.empty()) && !head.host.empty() && !is_named(head.host)) {
@@ -87,8 +117,7 @@ void CallerPolicy::check(const HttpRequest& head, bool has_keys) const {
                     head.host, has_keys ? "" : "; a service with keys accepts every name"));
   }
   if ((!has_keys || !origins_.empty()) && !head.origin.empty() &&
-      !is_same_origin(head.origin, head.host) &&
-      std::ranges::find(origins_, lower_case(head.origin)) == origins_.end()) {
+      !is_same_origin(head.origin, head.host) && !is_listed(head.origin)) {
     refuse_request(ErrorCode::kForeignOrigin,
                    fmt::format("expected no header Origin, the service's own origin or one of the "
                                "option origins, got \"{}\"",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ namespace mcnb {
 //
 // With keys a page needs a key, which no browser adds by itself, so all names and origins are
 // accepted, unless the options name some.
+//
+// Only pages of the origins that the options name may read responses (CORS).
 class CallerPolicy {
  public:
   // Lists such as "bandit.example, 10.0.0.7" and "https://shop.example". Throws Error (kUsage)
@@ -28,8 +31,15 @@ class CallerPolicy {
   // Throws RequestRefused: kBadContentType.
   static void check_body(const HttpRequest& head, bool has_keys);
 
+  // The response to a browser that asks whether a page may send a request; nullopt if the request
+  // is another one, or the page has an origin that is not listed.
+  std::optional<HttpResponse> preflight(const HttpRequest& head) const;
+  // Lets a page of this origin read the response if it is listed.
+  void allow_reading(std::string_view origin, HttpResponse& response) const;
+
  private:
   bool is_named(std::string_view host) const;
+  bool is_listed(std::string_view origin) const;
 
   std::vector<std::string> hosts_;  // in lower case, without ports
   std::vector<std::string> origins_;

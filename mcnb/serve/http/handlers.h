@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "mcnb/serve/engine/engine.h"
+#include "mcnb/serve/http/http_message.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
 
@@ -13,10 +15,11 @@ namespace mcnb {
 
 // A request to one endpoint.
 struct Call {
-  std::string model;      // {model} of the path; empty if the path has none
-  std::string id;         // {id} of the path: an event or a user; empty if the path has none
-  std::string client;     // who asks (TaskBase::client)
-  std::string_view body;  // valid only while the handler runs
+  std::string model;  // {model} of the path; empty if the path has none
+  std::string id;     // {id} of the path: an event or a user; empty if the path has none
+  std::map<std::string, std::string> query;  // the parameters behind the path
+  std::string client;                        // who asks (TaskBase::client)
+  std::string_view body;                     // valid only while the handler runs
 };
 
 // What a handler returns: how to obtain the body of the successful response. `start` is as in
@@ -24,6 +27,8 @@ struct Call {
 struct Reply {
   std::function<bool(std::function<void()> done)> start;
   std::function<std::string()> body;
+  // If set, it is called after `body` for a response whose body goes on as long as anybody reads.
+  std::function<BodyStream()> stream = {};
 };
 
 // The handlers of all endpoints, one function each. A handler reads the call, gives the engine a
@@ -60,6 +65,21 @@ class Handlers {
   Reply personalizer_reward(const Call& call) const;
   Reply personalizer_activate(const Call& call) const;
 
+  // The dashboard and what it shows (dashboard_handlers.cpp, map_handlers.cpp).
+  Reply page(const Call& call) const;
+  Reply page_script(const Call& call) const;
+  Reply page_style(const Call& call) const;
+  Reply docs(const Call& call) const;
+  Reply docs_script(const Call& call) const;
+  Reply series(const Call& call) const;
+  Reply live_series(const Call& call) const;
+  Reply model_series(const Call& call) const;
+  Reply user_map(const Call& call) const;
+  Reply try_rank(const Call& call) const;
+  Reply latest_events_of(const Call& call) const;  // of a user, or without an id of everybody
+  Reply settings_history(const Call& call) const;
+  Reply look_behind_event(const Call& call) const;
+
   // Models, and what they know (model_handlers.cpp).
   Reply list_models(const Call& call) const;
   Reply create_model(const Call& call) const;
@@ -95,6 +115,7 @@ class Handlers {
   const RequestMetrics& requests_;
   std::string personalizer_model_;
   Reload reload_;
+  std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
 };
 
 }  // namespace mcnb

@@ -84,13 +84,28 @@ const std::string& http_date() {
   return date;
 }
 
+// The header traceparent if it is well formed: "00-", a trace, a parent and flags, in hexadecimal.
+std::string traceparent_of(const RequestHead& head) {
+  constexpr std::string_view kShape = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const std::string_view given = head.header("traceparent");
+  bool well_formed = given.size() == kShape.size();
+  for (std::size_t i = 0; well_formed && i < given.size(); ++i) {
+    well_formed =
+        kShape[i] == 'x' ? kDigits.find(given[i]) != std::string_view::npos : given[i] == kShape[i];
+  }
+  return std::string(well_formed ? given : std::string_view());
+}
+
 std::string head_of(const HttpResponse& response, bool close, bool is_http_1_0) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
                                  reason_of(response.status), http_date());
-  if (response.status != 204) {
+  if (response.stream) {
+    head += is_http_1_0 ? "" : "Transfer-Encoding: chunked\r\n";
+  } else if (response.status != 204) {
     fmt::format_to(std::back_inserter(head), "Content-Length: {}\r\n", response.body.size());
   }
-  if (!response.body.empty()) {
+  if (!response.body.empty() || response.stream) {
     fmt::format_to(std::back_inserter(head), "Content-Type: {}\r\n", response.content_type);
   }
   if (response.retry_after > 0) {
@@ -99,6 +114,7 @@ std::string head_of(const HttpResponse& response, bool close, bool is_http_1_0) 
   if (!response.allow.empty()) {
     fmt::format_to(std::back_inserter(head), "Allow: {}\r\n", response.allow);
   }
+  head += response.headers;
   if (response.status == 401) {
     head += "WWW-Authenticate: Bearer\r\n";
   }
@@ -155,7 +171,10 @@ double HttpConnection::seconds_allowed() const {
   }
 }
 
-void HttpConnection::end_if_late(Time now) {
+void HttpConnection::tick(Time now) {
+  if (stage_ == Stage::kStream) {
+    proceed(now);
+  }
   if (stage_ != Stage::kWork && stage_ != Stage::kEnded &&
       seconds_between(since_, now) > seconds_allowed()) {
     stage_ = Stage::kEnded;
@@ -193,6 +212,8 @@ bool HttpConnection::step(Time now) {
       return step_reading(now);
     case Stage::kResponse:
       return step_response(now);
+    case Stage::kStream:
+      return step_stream(now);
     case Stage::kGoodbye:
       return step_goodbye();
     case Stage::kWork:
@@ -264,6 +285,9 @@ HttpRequest HttpConnection::request_of(const RequestHead& head) const {
   request.host = head.header("host");
   request.origin = head.header("origin");
   request.content_type = head.header("content-type");
+  request.traceparent = traceparent_of(head);
+  request.is_preflight = head.method == "OPTIONS" && !request.origin.empty() &&
+                         !head.header("access-control-request-method").empty();
   request.has_body = head.has_body();
   request.on_reserved_connection = guest_.reserved;
   return request;
@@ -323,20 +347,30 @@ void HttpConnection::on_malformed(Time now) {
   respond(error_response(exchange_->parser.refusal()), now);
 }
 
-void HttpConnection::respond(const HttpResponse& response, Time now) {
+void HttpConnection::respond(HttpResponse response, Time now) {
   const RequestHead& head = exchange_->parser.head();
+  stream_ = head.method == "HEAD" ? BodyStream() : response.stream;
+  chunked_ = !head.is_http_1_0;
+  close_ = close_ || stream_;
+  if (const std::string& trace = exchange_->request.traceparent; !trace.empty()) {
+    response.headers += "traceparent: " + trace + "\r\n";
+  }
   response_ = head_of(response, close_, head.is_http_1_0);
   if (head.method != "HEAD") {
-    response_ += response.body;
+    response_ += stream_ ? "" : response.body;
   }
   sent_ = 0;
-  context_.metrics.observe(exchange_->plan.metric, response.status,
-                           seconds_between(exchange_->begin, std::chrono::steady_clock::now()));
+  const double seconds = seconds_between(exchange_->begin, std::chrono::steady_clock::now());
+  context_.metrics.observe(exchange_->plan.metric, response.status, seconds);
+  if (context_.handler.served) {
+    context_.handler.served(exchange_->request, response, seconds);
+  }
   exchange_.reset();
   enter(Stage::kResponse, now);
 }
 
-bool HttpConnection::step_response(Time now) {
+// Sends what is left of `response_`. Returns false if the socket takes no more, or is closed.
+bool HttpConnection::write_some() {
   const Transport::Moved moved = transport_->write(std::string_view(response_).substr(sent_));
   if (moved.state == Transport::State::kEnded) {
     stage_ = Stage::kEnded;
@@ -345,15 +379,54 @@ bool HttpConnection::step_response(Time now) {
   if (moved.state == Transport::State::kAgain) {
     guest_.waiting_since = since_;  // for the client to read
   }
-  if (moved.state == Transport::State::kOpen && sent_ == response_.size()) {
+  return moved.state == Transport::State::kOpen;
+}
+
+bool HttpConnection::step_response(Time now) {
+  const bool open = write_some();
+  if (open && sent_ == response_.size()) {
     response_.clear();
+    sent_ = 0;
     first_ = false;
+    if (stream_) {
+      enter(Stage::kStream, now);
+      return true;
+    }
     if (close_) {
       transport_->end_writing();
     }
     enter(close_ ? Stage::kGoodbye : Stage::kIdle, now);
   }
-  return moved.state == Transport::State::kOpen;
+  return open;
+}
+
+// Sends the next piece, if there is one. A client has nothing to say meanwhile; what it sends is
+// dropped. Returns false when there is nothing to do before the next tick.
+bool HttpConnection::step_stream(Time now) {
+  std::array<char, kReadBytes> bytes;
+  if (transport_->read(bytes).state == Transport::State::kEnded) {
+    stage_ = Stage::kEnded;
+    return false;
+  }
+  if (sent_ == response_.size()) {
+    response_.clear();
+    sent_ = 0;
+    std::optional<std::string> piece = stream_();
+    if (!piece) {
+      stream_ = {};
+      response_ = chunked_ ? "0\r\n\r\n" : "";
+      enter(Stage::kResponse, now);
+      return true;
+    }
+    if (!piece->empty()) {
+      response_ = chunked_ ? fmt::format("{:x}\r\n{}\r\n", piece->size(), *piece) : *piece;
+    }
+    since_ = now;  // whoever reads is not late
+  }
+  if (sent_ < response_.size()) {
+    write_some();
+  }
+  return false;
 }
 
 bool HttpConnection::step_goodbye() {

@@ -36,8 +36,9 @@ class HttpConnection {
   bool proceed(Time now);
   // The response that the connection waits for can be made.
   bool finish_work(Time now);
-  // Ends the connection if its client has been too slow.
-  void end_if_late(Time now);
+  // Ends the connection if its client has been too slow, and goes on with a body that is still
+  // coming into being. Call it several times a second.
+  void tick(Time now);
   // Ends the connection unless the client waits for a response.
   void end_if_unused();
   bool ended() const { return stage_ == Stage::kEnded; }
@@ -50,6 +51,7 @@ class HttpConnection {
     kBody,      // reads the body
     kWork,      // waits for the engine
     kResponse,  // sends the response
+    kStream,    // sends a body that is still coming into being
     kGoodbye,   // the last response was sent; reads what the client still sends, so that the
                 // response is not lost
     kEnded,
@@ -70,12 +72,14 @@ class HttpConnection {
   bool step_handshake(Time now);
   bool step_reading(Time now);
   bool step_response(Time now);
+  bool step_stream(Time now);
+  bool write_some();
   bool step_goodbye();
   bool parse(Time now);
   void on_head(Time now);
   void on_request(Time now);
   void on_malformed(Time now);
-  void respond(const HttpResponse& response, Time now);
+  void respond(HttpResponse response, Time now);
   void ask_for_body();
   HttpRequest request_of(const RequestHead& head) const;
 
@@ -92,6 +96,8 @@ class HttpConnection {
   std::string received_;  // bytes that were not parsed yet
   std::string response_;  // bytes that were not sent yet
   std::size_t sent_ = 0;  // of `response_`
+  BodyStream stream_;     // of the present response; unset if its body is complete
+  bool chunked_ = false;  // how the pieces of the stream are sent
 };
 
 }  // namespace mcnb

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "mcnb/serve/engine/service_error.h"
@@ -19,17 +20,26 @@ struct HttpRequest {
   std::string host;                 // headers; empty if the request has none
   std::string origin;
   std::string content_type;
+  std::string traceparent;    // of W3C Trace Context; empty if there is none, or a malformed one
+  bool is_preflight = false;  // a browser asks whether a page of another origin may send a request
   bool has_body = false;
   bool on_reserved_connection = false;  // may only ask for the health or administer the service
   std::string body;
 };
 
+// The next piece of a body that is sent while it comes into being. Called several times a second;
+// returns nothing new as an empty text, and nullopt at the end.
+using BodyStream = std::function<std::optional<std::string>()>;
+
 struct HttpResponse {
   int status = 200;
   std::string body;
   const char* content_type = "application/json";
-  int retry_after = 0;  // seconds, for the header Retry-After; 0 means that the header is absent
-  std::string allow;    // methods, for the header Allow; empty means that the header is absent
+  int retry_after = 0;     // seconds, for the header Retry-After; 0 means that the header is absent
+  std::string allow;       // methods, for the header Allow; empty means that the header is absent
+  std::string headers;     // further lines of the head, each with its CR and LF
+  const char* route = "";  // the path of the endpoint, with placeholders; empty if none was found
+  BodyStream stream;       // if set, it gives what follows `body`
 };
 
 // The response to a request that failed: status, headers and JSON follow from the error code.

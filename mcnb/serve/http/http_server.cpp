@@ -247,6 +247,9 @@ void HttpServer::Loop::run() {
     }
     if (now() - last_tick_ >= kTick) {
       last_tick_ = now();
+      if (handler_.tick) {
+        handler_.tick();
+      }
       end_late_ones();
       accept_more_ = listener_.get() >= 0;  // in case there was no file descriptor left before
     }
@@ -368,7 +371,7 @@ void HttpServer::Loop::drop_if_ended(Id id) {
 void HttpServer::Loop::end_late_ones() {
   std::vector<Id> ended;
   for (const auto& [id, connection] : connections_) {
-    connection->end_if_late(now());
+    connection->tick(now());
     if (connection->ended()) {
       ended.push_back(id);
     }

@@ -37,6 +37,11 @@ class HttpServer {
     std::function<std::optional<HttpResponse>(const HttpRequest& head)> admit;
     // Called with the whole request.
     std::function<HttpPlan(const HttpRequest& request)> plan;
+    // Called several times a second; may be empty.
+    std::function<void()> tick = {};
+    // Called with every response that is sent, and the seconds that it took; may be empty.
+    std::function<void(const HttpRequest& request, const HttpResponse& response, double seconds)>
+        served = {};
   };
 
   // Begins to listen, with TLS if there is an identity. Borrows the metrics. Throws Error (kSystem)

@@ -1,10 +1,15 @@
 #include <fmt/core.h>
 
-#include "mcnb/serve/http/handlers.h"
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/response_json.h"
 
 namespace mcnb {
+namespace {
+
+constexpr std::uint64_t kMostRows = 20'000;  // in which the rewards of an event are looked for
+
+}  // namespace
 
 Reply Handlers::list_models(const Call& call) const {
   return on_engine(call, Use::kRead,
@@ -58,11 +63,21 @@ Reply Handlers::snapshot_model(const Call& call) const {
 }
 
 Reply Handlers::show_event(const Call& call) const {
-  return on_engine(call, Use::kRead,
-                   [model = call.model, id = call.id](const EngineThread& engine) {
-                     const ModelHost::FoundDecision found = engine.host.look_up(model, id);
-                     return write_event(found.decision, found.waiting);
-                   });
+  auto task = std::make_shared<ControlTask>();
+  task->model = call.model;
+  task->only_reads = true;
+  auto found = std::make_shared<ModelHost::FoundDecision>();
+  auto event = std::make_shared<FoundEvent>();
+  task->work = [own = task.get(), found, event, model = call.model, id = call.id](
+                   ModelHost& host, Storage&, std::int64_t) {
+    *found = host.look_up(model, id);
+    const LogView view = host.log_view(model, found->decision.user_id);
+    // What followed is read by the housekeeping, which keeps nobody waiting.
+    own->follow_up = [view, found, event](Storage& storage) {
+      *event = follow_event(storage.log(), view, found->decision, found->position, kMostRows);
+    };
+  };
+  return submit(call, task, [found, event] { return write_event(*event, found->waiting); });
 }
 
 Reply Handlers::show_user(const Call& call) const {

@@ -35,12 +35,70 @@ void write_content(JsonWriter& out, std::string_view content_type, const char* s
   out.end_object().end_object();
 }
 
+// "POST /v1/models/{model}/rank" becomes "postModelsByModelRank": a name for generated clients.
+std::string operation_id(const Endpoint& endpoint) {
+  std::string id = endpoint.method;
+  std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
+  bool upper = true;
+  for (const char c : std::string_view(endpoint.path)) {
+    if (c == '{') {
+      id += "By";
+    }
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      upper = true;
+      continue;
+    }
+    id += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return id == "get" ? "getPage" : id;
+}
+
+// The chapter of an endpoint, by the beginning of its path.
+struct Tag {
+  const char* name;
+  const char* description;
+  const char* prefix;
+};
+constexpr Tag kTags[] = {
+    {"decisions", "What applications call.", "/v1/models/{model}/"},
+    {"models", "Models and their settings.", "/v1/models"},
+    {"personalizer", "The paths of the retired Personalizer service.", "/personalizer/"},
+    {"people", "Figures, events and users, for people who look.", "/v1/"},
+    {"service", "The service itself.", "/"},
+};
+
+const Tag& tag_of(const Endpoint& endpoint) {
+  const std::string_view path = endpoint.path;
+  const bool looks = endpoint.right == Right::kRead && path.starts_with("/v1/") &&
+                     path != "/v1/models" && path != "/v1/models/{model}";
+  const bool administers = endpoint.right == Right::kAdmin && path.starts_with("/v1/models");
+  const auto is_its = [&](const Tag& tag) {
+    return std::string_view(tag.name) == (looks         ? "people"
+                                          : administers ? "models"
+                                                        : tag.name) &&
+           (looks || administers || path.starts_with(tag.prefix));
+  };
+  return *std::ranges::find_if(kTags, is_its);
+}
+
 void write_operation(JsonWriter& out, const Endpoint& endpoint) {
   std::string method = endpoint.method;
   std::ranges::transform(method, method.begin(), [](unsigned char c) { return std::tolower(c); });
-  out.key(method).begin_object().field("summary", endpoint.summary);
+  out.key(method).begin_object();
+  out.field("operationId", operation_id(endpoint)).field("summary", endpoint.summary);
+  out.key("tags").begin_array().value(tag_of(endpoint).name).end_array();
   if (endpoint.right == Right::kNone) {
     out.key("security").begin_array().end_array();
+  }
+  if (const std::string_view query = endpoint.query; !query.empty()) {
+    out.key("parameters").begin_array();
+    for (std::size_t begin = 0; begin < query.size();) {
+      const std::size_t end = std::min(query.find(',', begin), query.size());
+      write_reference(out, "parameters", query.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    out.end_array();
   }
   if (endpoint.request != nullptr) {
     out.key("requestBody").begin_object().field("required", true);
@@ -54,8 +112,10 @@ void write_operation(JsonWriter& out, const Endpoint& endpoint) {
     write_content(out, endpoint.content_type, endpoint.response);
   }
   out.end_object();
-  out.key("default");
-  write_reference(out, "responses", "Error");
+  for (const char* status : {"4XX", "5XX"}) {
+    out.key(status);
+    write_reference(out, "responses", "Error");
+  }
   out.end_object().end_object();
 }
 
@@ -109,7 +169,11 @@ constexpr const char* kSecuritySchemes = R"({
 constexpr const char* kParameters = R"({
  "model": {"name": "model", "in": "path", "required": true, "schema": {"type": "string"}},
  "id": {"name": "id", "in": "path", "required": true,
-        "schema": {"type": "string", "maxLength": 256}}})";
+        "schema": {"type": "string", "maxLength": 256}},
+ "resolution": {"name": "resolution", "in": "query",
+                "schema": {"type": "string", "enum": ["10s", "5m", "1h", "1d"], "default": "5m"}},
+ "since": {"name": "since", "in": "query", "description": "milliseconds since 1970",
+           "schema": {"type": "integer", "minimum": 0, "default": 0}}})";
 
 constexpr const char* kErrorResponse = R"({"Error": {
  "description": "the request was refused or failed",
@@ -123,7 +187,15 @@ std::string write_document() {
       .field("title", "mcnb serve")
       .field("version", MCNB_VERSION)
       .field("description", "Decide now, learn later: contextual bandits with user clusters.")
+      .key("license")
+      .raw(R"({"name": "Apache 2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"})")
       .end_object();
+  out.key("servers").raw(R"([{"url": "/", "description": "the service that gave this document"}])");
+  out.key("tags").begin_array();
+  for (const Tag& tag : kTags) {
+    out.begin_object().field("name", tag.name).field("description", tag.description).end_object();
+  }
+  out.end_array();
   out.key("security").raw(R"([{"key": []}, {"bearer": []}, {"subscription": []}])");
   write_paths(out);
   out.key("components").begin_object();

@@ -7,6 +7,12 @@ namespace mcnb {
 const char* const kOpenApiSchemas = R"json(
 "Error": {
  "type": "object",
+ "required": ["error"],
+ "example": {
+  "error": {
+   "code": "unknown_event",
+   "message": "there is no event \"e1\"",
+   "field": "eventId"}},
  "properties": {
   "error": {
    "type": "object",
@@ -16,6 +22,7 @@ const char* const kOpenApiSchemas = R"json(
     "field": {"type": "string", "nullable": true}}}}},
 "Status": {
  "type": "object",
+ "required": ["status"],
  "properties": {
   "status": {"type": "string", "enum": ["alive", "ready"]},
   "damage": {"type": "array", "items": {
@@ -25,16 +32,176 @@ const char* const kOpenApiSchemas = R"json(
     "first": {"type": "integer"},
     "last": {"type": "integer"},
     "what": {"type": "string"}}}}}},
-"OpenApi": {"type": "object"},
+"OpenApi": {"type": "object", "additionalProperties": true},
+"Page": {"type": "string"},
+"MeanReward": {
+ "description": "a mean with its interval of 95 %, which are missing for too few rewards",
+ "type": "object",
+ "required": ["sums"],
+ "properties": {
+  "value": {"type": "number"},
+  "low": {"type": "number"},
+  "high": {"type": "number"},
+  "sums": {
+   "description": "of w, w w, w r, w w r and w w r r, over rewards r with weights w",
+   "type": "array",
+   "items": {"type": "number"}}}},
+"SeriesBucket": {
+ "description": "settled, rewarded and the means belong to the time of the decision",
+ "type": "object",
+ "required": ["time", "decisions", "explored", "rewards", "late", "learned", "refused", "steps",
+  "movement", "settled", "rewarded", "reward", "random", "first", "effectiveSize"],
+ "properties": {
+  "time": {"type": "integer"},
+  "decisions": {"type": "integer"},
+  "explored": {"type": "integer"},
+  "rewards": {"type": "integer"},
+  "late": {"type": "integer"},
+  "learned": {"type": "integer"},
+  "refused": {"type": "integer"},
+  "steps": {"description": "backward passes of networks", "type": "integer"},
+  "movement": {
+   "description": "distance of the meta-learner from where it began; 0 for policies without one",
+   "type": "number"},
+  "settled": {"type": "integer"},
+  "rewarded": {"type": "integer"},
+  "reward": {"$ref": "#/components/schemas/MeanReward"},
+  "random": {"$ref": "#/components/schemas/MeanReward"},
+  "first": {"$ref": "#/components/schemas/MeanReward"},
+  "effectiveSize": {"type": "number"},
+  "probabilities": {"type": "array", "items": {"type": "integer"}},
+  "actions": {"type": "array", "items": {
+   "type": "object",
+   "properties": {
+    "id": {"description": "missing for all other actions together", "type": "string"},
+    "decisions": {"type": "integer"},
+    "settled": {"type": "integer"},
+    "rewards": {"type": "number"}}}}}},
+"ModelSeries": {
+ "type": "object",
+ "required": ["name", "settledUntil", "totals", "buckets"],
+ "properties": {
+  "name": {"type": "string"},
+  "settledUntil": {"type": "integer"},
+  "totals": {
+   "type": "object",
+   "properties": {
+    "decisions": {"type": "integer"},
+    "learned": {"type": "integer"},
+    "pending": {"type": "integer"},
+    "users": {"type": "integer"}}},
+  "buckets": {"type": "array", "items": {"$ref": "#/components/schemas/SeriesBucket"}}}},
+"SeriesHead": {
+ "type": "object",
+ "required": ["resolution", "seconds", "now"],
+ "properties": {
+  "resolution": {"type": "string", "enum": ["10s", "5m", "1h", "1d"]},
+  "seconds": {"type": "integer"},
+  "now": {"type": "integer"}}},
+"Series": {
+ "allOf": [
+  {"$ref": "#/components/schemas/SeriesHead"},
+  {"$ref": "#/components/schemas/ModelSeries"}]},
+"AllSeries": {
+ "allOf": [
+  {"$ref": "#/components/schemas/SeriesHead"},
+  {
+   "type": "object",
+   "properties": {
+    "memoryLimitBytes": {"type": "integer"},
+    "service": {"type": "array", "items": {
+     "type": "object",
+     "properties": {
+      "time": {"type": "integer"},
+      "requests": {"type": "integer"},
+      "errors": {"type": "integer"},
+      "p50": {"type": "number"},
+      "p99": {"type": "number"},
+      "logBytes": {"type": "integer"},
+      "memoryBytes": {"type": "integer"}}}},
+    "models": {"type": "array", "items": {"$ref": "#/components/schemas/ModelSeries"}}}}]},
+"UserMap": {
+ "type": "object",
+ "required": ["actions", "learners", "lessons", "x", "y", "low", "high", "opinions"],
+ "properties": {
+  "actions": {"type": "array", "items": {"type": "string"}},
+  "learners": {"type": "array", "items": {"type": "integer"}},
+  "lessons": {"type": "array", "items": {"type": "integer"}},
+  "x": {"type": "array", "items": {"type": "number"}},
+  "y": {"type": "array", "items": {"type": "number"}},
+  "low": {"type": "number"},
+  "high": {"type": "number"},
+  "opinions": {
+   "description": "two hexadecimal digits for each learner and action, from low (00) to high (ff)",
+   "type": "string"}}},
+"EventReward": {
+ "type": "object",
+ "required": ["value", "rewardId", "time"],
+ "properties": {
+  "value": {"type": "number"},
+  "rewardId": {"type": "string"},
+  "time": {"type": "integer"}}},
+"Events": {
+ "type": "object",
+ "required": ["events"],
+ "properties": {
+  "events": {"type": "array", "items": {
+   "type": "object",
+   "properties": {
+    "eventId": {"type": "string"},
+    "userId": {"type": "string"},
+    "time": {"type": "integer"},
+    "rewardActionId": {"type": "string"},
+    "propensity": {"type": "number"},
+    "explored": {"type": "boolean"},
+    "activated": {"type": "boolean"},
+    "rewards": {"type": "array", "items": {"$ref": "#/components/schemas/EventReward"}}}}}}},
+"Behind": {
+ "type": "object",
+ "required": ["clusters", "memberCount", "members", "samples"],
+ "properties": {
+  "clusters": {"description": "whether the policy clusters users", "type": "boolean"},
+  "memberCount": {"type": "integer"},
+  "members": {
+   "description": "the first hundred; without userId if no recent event has it",
+   "type": "array",
+   "items": {
+    "type": "object",
+    "required": ["learner"],
+    "properties": {"learner": {"type": "integer"}, "userId": {"type": "string"}}}},
+  "samples": {"type": "array", "items": {
+   "type": "object",
+   "required": ["reward", "moved"],
+   "properties": {
+    "reward": {"type": "number"},
+    "moved": {"description": "how much less the policy would expect without it", "type": "number"},
+    "eventId": {"type": "string"},
+    "userId": {"type": "string"},
+    "rewardActionId": {"type": "string"}}}}}},
+"SettingsHistory": {
+ "type": "object",
+ "required": ["settings", "changes"],
+ "properties": {
+  "settings": {"$ref": "#/components/schemas/Settings"},
+  "changes": {"type": "array", "items": {
+   "type": "object",
+   "properties": {
+    "time": {"type": "integer"},
+    "settings": {"type": "string"}}}}}},
 "Metrics": {"type": "string", "description": "the text format of Prometheus"},
 "Features": {
  "description": "as many numbers as the model's dimension, or objects that are hashed",
+ "example": {"kind": "drink", "price": 0.2, "tags": ["hot", "green"]},
  "oneOf": [
   {"type": "array", "items": {"type": "number"}},
-  {"type": "object"},
-  {"type": "array", "items": {"type": "object"}}]},
+  {"type": "object", "additionalProperties": true},
+  {"type": "array", "items": {"type": "object", "additionalProperties": true}}]},
 "RankRequest": {
  "type": "object",
+ "example": {
+  "userId": "ann",
+  "contextFeatures": {"daytime": "morning"},
+  "actions": [{"id": "tea", "features": {"kind": "drink"}}, {"id": "bread"}]},
  "required": ["userId", "actions"],
  "properties": {
   "eventId": {"type": "string", "maxLength": 256},
@@ -55,6 +222,9 @@ const char* const kOpenApiSchemas = R"json(
   "explain": {"type": "boolean"}}},
 "PersonalizerRankRequest": {
  "type": "object",
+ "example": {
+  "contextFeatures": [{"daytime": "morning"}],
+  "actions": [{"id": "pasta", "features": [{"taste": "salty"}]}, {"id": "cake"}]},
  "required": ["actions"],
  "properties": {
   "eventId": {"type": "string", "maxLength": 256, "nullable": true},
@@ -67,8 +237,11 @@ const char* const kOpenApiSchemas = R"json(
     "required": ["id"],
     "properties": {
      "id": {"type": "string"},
-     "features": {"type": "array", "items": {"type": "object"}}}}},
-  "contextFeatures": {"type": "array", "nullable": true, "items": {"type": "object"}},
+     "features": {"type": "array", "items": {"type": "object", "additionalProperties": true}}}}},
+  "contextFeatures": {
+   "type": "array",
+   "nullable": true,
+   "items": {"type": "object", "additionalProperties": true}},
   "excludedActions": {
    "type": "array",
    "maxItems": 1000,
@@ -77,6 +250,7 @@ const char* const kOpenApiSchemas = R"json(
   "deferActivation": {"type": "boolean", "nullable": true}}},
 "Decision": {
  "type": "object",
+ "required": ["eventId", "rewardActionId", "ranking"],
  "properties": {
   "eventId": {"type": "string"},
   "rewardActionId": {"type": "string"},
@@ -89,6 +263,7 @@ const char* const kOpenApiSchemas = R"json(
   "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
 "Explanation": {
  "type": "object",
+ "required": ["id", "probability", "value", "estimate", "clusterSize", "parts"],
  "properties": {
   "id": {"type": "string"},
   "probability": {"type": "number"},
@@ -114,10 +289,13 @@ const char* const kOpenApiSchemas = R"json(
     "mode": {"type": "string"},
     "deferred": {"type": "boolean"},
     "waiting": {"type": "boolean"},
+    "activated": {"type": "boolean"},
+    "rewards": {"type": "array", "items": {"$ref": "#/components/schemas/EventReward"}},
     "preferredActionId": {"type": "string"},
     "propensity": {"type": "number"}}}]},
 "Reward": {
  "type": "object",
+ "example": {"value": 1, "rewardId": "order-77"},
  "required": ["value"],
  "properties": {
   "value": {"type": "number", "minimum": 0, "maximum": 1},
@@ -128,12 +306,14 @@ const char* const kOpenApiSchemas = R"json(
  "properties": {"value": {"type": "number", "minimum": 0, "maximum": 1}}},
 "RewardOutcome": {
  "type": "object",
+ "required": ["outcome"],
  "properties": {
   "outcome": {
    "type": "string",
    "enum": ["learned", "waiting", "duplicate", "ignored", "late"]}}},
 "User": {
  "type": "object",
+ "required": ["userId", "ownLearner", "shared", "learner", "decisions", "learned"],
  "properties": {
   "userId": {"type": "string"},
   "ownLearner": {"type": "boolean"},
@@ -143,6 +323,7 @@ const char* const kOpenApiSchemas = R"json(
   "learned": {"type": "integer"}}},
 "Settings": {
  "type": "object",
+ "example": {"epsilon": 0.2},
  "properties": {
   "mode": {"type": "string", "enum": ["online", "apprentice", "logging"]},
   "epsilon": {"type": "number", "minimum": 0, "maximum": 1},
@@ -157,7 +338,7 @@ const char* const kOpenApiSchemas = R"json(
    "properties": {
     "name": {"type": "string"},
     "policy": {"type": "string"},
-    "options": {"type": "object"},
+    "options": {"type": "object", "additionalProperties": true},
     "dimension": {"type": "integer"},
     "seed": {"type": "integer"},
     "interactions": {"type": "boolean"},
@@ -187,20 +368,23 @@ const char* const kOpenApiSchemas = R"json(
      "type": "string"},
     "lastPosition": {"type": "integer"},
     "snapshotPosition": {"type": "integer"},
-    "counts": {"type": "object"},
-    "clusters": {"type": "object"}}}]},
+    "counts": {"type": "object", "additionalProperties": {"type": "number"}},
+    "clusters": {"type": "object", "additionalProperties": {"type": "number"}}}}]},
 "Models": {
  "type": "object",
+ "required": ["models"],
  "properties": {
   "models": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
 "Snapshot": {
  "type": "object",
+ "required": ["model", "position"],
  "properties": {
   "model": {"type": "string"},
   "position": {"type": "integer"},
   "bytes": {"type": "integer"}}},
 "NewBackup": {
  "type": "object",
+ "example": {"name": "monday"},
  "required": ["name"],
  "properties": {"name": {"type": "string", "maxLength": 64}}},
 "Backup": {"type": "object", "properties": {"backup": {"type": "string"}}},

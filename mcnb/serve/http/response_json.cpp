@@ -1,5 +1,11 @@
 #include "mcnb/serve/http/response_json.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
 #include "mcnb/base/json_writer.h"
 
 namespace mcnb {
@@ -39,6 +45,28 @@ void write_decision(JsonWriter& out, const Decision& decision) {
         .end_object();
   }
   out.end_array();
+}
+
+// What came of an event.
+void write_outcome(JsonWriter& out, const FoundEvent& event) {
+  out.field("activated", event.activated || !event.decision.deferred);
+  out.key("rewards").begin_array();
+  for (const Reward& reward : event.rewards) {
+    out.begin_object()
+        .field("value", reward.value)
+        .field("rewardId", reward.reward_id)
+        .field("time", reward.time)
+        .end_object();
+  }
+  out.end_array();
+}
+
+// To four digits behind the point, which is more than a screen can show.
+std::vector<float> rounded(std::vector<float> values) {
+  for (float& value : values) {
+    value = std::round(value * 1e4F) / 1e4F;
+  }
+  return values;
 }
 
 void write_options(JsonWriter& out, const ModelOptions& options) {
@@ -115,7 +143,8 @@ std::string write_rank(const Decision& decision, bool explain, Dialect dialect) 
   return out.take();
 }
 
-std::string write_event(const Decision& decision, bool waiting) {
+std::string write_event(const FoundEvent& event, bool waiting) {
+  const Decision& decision = event.decision;
   JsonWriter out;
   out.begin_object();
   write_decision(out, decision);
@@ -127,8 +156,88 @@ std::string write_event(const Decision& decision, bool waiting) {
       .field("preferredActionId", decision.actions[decision.preferred].id)
       .field("propensity", decision.actions[decision.chosen].probability)
       .field("modelVersion", decision.model_version);
+  write_outcome(out, event);
   write_explanation(out, decision);
   out.end_object();
+  return out.take();
+}
+
+std::string write_events(const std::vector<FoundEvent>& events) {
+  JsonWriter out;
+  out.begin_object().key("events").begin_array();
+  for (const FoundEvent& event : events) {
+    const Decision& decision = event.decision;
+    out.begin_object()
+        .field("eventId", decision.event_id)
+        .field("userId", decision.user_id)
+        .field("time", decision.time)
+        .field("rewardActionId", decision.actions[decision.chosen].id)
+        .field("propensity", decision.actions[decision.chosen].probability)
+        .field("explored", decision.chosen != decision.preferred);
+    write_outcome(out, event);
+    out.end_object();
+  }
+  out.end_array().end_object();
+  return out.take();
+}
+
+std::string write_user_map(const UserMap& map) {
+  JsonWriter out;
+  out.begin_object().key("actions").begin_array();
+  for (const RecentArm& arm : map.arms) {
+    out.value(arm.id);
+  }
+  out.end_array();
+  const auto write_all = [&](const char* name, const auto& values) {
+    out.key(name).begin_array();
+    for (const auto value : values) {
+      out.value(value);
+    }
+    out.end_array();
+  };
+  const auto [low, high] = std::ranges::minmax_element(map.opinions);
+  const float least = low == map.opinions.end() ? 0.0F : *low;
+  const float most = high == map.opinions.end() ? 1.0F : *high;
+  const float step = most > least ? 255.0F / (most - least) : 0.0F;
+  std::string levels;
+  for (const float opinion : map.opinions) {
+    fmt::format_to(std::back_inserter(levels), "{:02x}",
+                   static_cast<unsigned>(std::lround((opinion - least) * step)));
+  }
+  write_all("learners", map.learners);
+  write_all("lessons", map.lessons);
+  write_all("x", rounded(map.x));
+  write_all("y", rounded(map.y));
+  out.field("low", least).field("high", most).field("opinions", levels).end_object();
+  return out.take();
+}
+
+std::string write_look(const ModelHost::Behind& behind, const LookNames& names) {
+  const auto& members = behind.look.members;
+  JsonWriter out;
+  out.begin_object()
+      .field("clusters", members.has_value())
+      .field("memberCount", static_cast<std::uint64_t>(members ? members->size() : 0));
+  out.key("members").begin_array();
+  for (std::size_t i = 0; i < behind.members.size(); ++i) {
+    out.begin_object().field("learner", static_cast<std::uint64_t>(index((*members)[i])));
+    if (!names.members[i].empty()) {
+      out.field("userId", names.members[i]);
+    }
+    out.end_object();
+  }
+  out.end_array().key("samples").begin_array();
+  for (std::size_t i = 0; i < behind.look.samples.size(); ++i) {
+    const CloserLook::MovingSample& sample = behind.look.samples[i];
+    out.begin_object().field("reward", sample.reward).field("moved", sample.moved);
+    if (const SampleSource& source = names.samples[i]; !source.event_id.empty()) {
+      out.field("eventId", source.event_id)
+          .field("userId", source.user_id)
+          .field("rewardActionId", source.action);
+    }
+    out.end_object();
+  }
+  out.end_array().end_object();
   return out.take();
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/engine/user_map.h"
 #include "mcnb/serve/http/request_json.h"
 
 namespace mcnb {
@@ -12,7 +13,10 @@ namespace mcnb {
 
 std::string write_rank(const Decision& decision, bool explain, Dialect dialect);
 // `waiting`: whether rewards of the event still count.
-std::string write_event(const Decision& decision, bool waiting);
+std::string write_event(const FoundEvent& event, bool waiting);
+std::string write_events(const std::vector<FoundEvent>& events);
+std::string write_user_map(const UserMap& map);
+std::string write_look(const ModelHost::Behind& behind, const LookNames& names);
 std::string write_reward(RewardOutcome outcome);
 std::string write_model(const ModelReport& report);
 std::string write_models(const std::vector<ModelReport>& reports);

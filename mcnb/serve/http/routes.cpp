@@ -18,11 +18,47 @@ constexpr Right kRead = Right::kRead;
 constexpr Right kAdmin = Right::kAdmin;
 constexpr const char* kNoBody = nullptr;
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4";
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr const char* kScript = "text/javascript; charset=utf-8";
+constexpr const char* kStyle = "text/css; charset=utf-8";
+constexpr const char* kJson = "application/json";
+constexpr const char* kJsonLines = "application/x-ndjson";
 
 // clang-format off
 // Columns: method, path, right, handler, metric label, status of success;
-//          summary, schema of the request, schema of the response, content type if it is not JSON.
+//          summary, schema of the request, schema of the response, content type if it is not JSON,
+//          query parameters.
 constexpr Endpoint kEndpoints[] = {
+    {"GET", "/", kNone, &H::page, "other", 200,
+     "The dashboard", kNoBody, "Page", kHtml},
+    {"GET", "/page.js", kNone, &H::page_script, "other", 200,
+     "The program of the dashboard", kNoBody, "Page", kScript},
+    {"GET", "/page.css", kNone, &H::page_style, "other", 200,
+     "The style of the dashboard", kNoBody, "Page", kStyle},
+    {"GET", "/docs", kNone, &H::docs, "other", 200,
+     "This document as a page", kNoBody, "Page", kHtml},
+    {"GET", "/docs.js", kNone, &H::docs_script, "other", 200,
+     "The program of that page", kNoBody, "Page", kScript},
+    {"GET", "/v1/series", kRead, &H::series, "other", 200,
+     "Figures of all models over time", kNoBody, "AllSeries", kJson, "resolution,since"},
+    {"GET", "/v1/live", kRead, &H::live_series, "other", 200,
+     "The latest figures of all models, a line every second", kNoBody, "AllSeries", kJsonLines},
+    {"GET", "/v1/models/{model}/series", kRead, &H::model_series, "other", 200,
+     "Figures of a model over time", kNoBody, "Series", kJson, "resolution,since"},
+    {"GET", "/v1/models/{model}/map", kRead, &H::user_map, "other", 200,
+     "What the learners of users say about recent actions, in two dimensions", kNoBody, "UserMap"},
+    {"POST", "/v1/models/{model}/try", kRead, &H::try_rank, "other", 200,
+     "Shows how the model would decide; nothing is logged, learned or changed",
+     "RankRequest", "Decision"},
+    {"GET", "/v1/models/{model}/users/{id}/events", kRead, &H::latest_events_of, "other",
+     200, "The latest events of a user", kNoBody, "Events"},
+    {"GET", "/v1/models/{model}/events", kRead, &H::latest_events_of, "other", 200,
+     "The latest events", kNoBody, "Events"},
+    {"GET", "/v1/models/{model}/events/{id}/behind", kRead, &H::look_behind_event, "other", 200,
+     "Who agrees about the answer of an event now, and which samples move its estimate most",
+     kNoBody, "Behind"},
+    {"GET", "/v1/models/{model}/settings", kRead, &H::settings_history, "other", 200,
+     "The settings of a model and how they were changed", kNoBody, "SettingsHistory"},
     {"GET", "/livez", kNone, &H::live, "other", 200,
      "Says that the process runs", kNoBody, "Status"},
     {"GET", "/readyz", kNone, &H::ready, "other", 200,
@@ -132,6 +168,39 @@ Call call_of(const std::vector<std::string_view>& pattern,
   return call;
 }
 
+std::string unescape_plus(std::string_view text) {
+  std::string plain(text);
+  std::ranges::replace(plain, '+', ' ');
+  return unescape(plain);
+}
+
+bool names(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (list.substr(0, end) == name) {
+      return true;
+    }
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+// Endpoints without parameters ignore the query, as they always did.
+void read_query(std::string_view query, const Endpoint& endpoint, Call& call) {
+  const std::string_view known = endpoint.query;
+  while (!known.empty() && !query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    const std::string name = unescape_plus(pair.substr(0, equals));
+    if (!names(known, name)) {
+      refuse_request(ErrorCode::kUnknownField,
+                     fmt::format("unknown query parameter \"{}\": expected {}", name, known), name);
+    }
+    call.query[name] = unescape_plus(pair.substr(std::min(equals + 1, pair.size())));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+  }
+}
+
 }  // namespace
 
 std::span<const Endpoint> endpoints() { return kEndpoints; }
@@ -151,6 +220,8 @@ Match find_endpoint(const std::string& method, const std::string& path) {
     }
     Call call = call_of(pattern, segments);
     if (wanted == endpoint.method) {
+      read_query(std::string_view(path).substr(std::min(plain.size() + 1, path.size())), endpoint,
+                 call);
       return {&endpoint, std::move(call)};
     }
     methods += (methods.empty() ? "" : ", ") + std::string(endpoint.method);

@@ -25,6 +25,7 @@ struct Endpoint {
   const char* request;   // schema of the request's body; nullptr if it has none
   const char* response;  // schema of the successful response; nullptr if it has no body
   const char* content_type = "application/json";  // of the successful response
+  const char* query = "";                         // the names of its query parameters, with commas
 };
 
 std::span<const Endpoint> endpoints();
@@ -36,7 +37,7 @@ struct Match {
 
 // The endpoint of a request. HEAD finds the endpoint of GET. Throws RequestRefused: kUnknownPath;
 // kBadMethod, whose field lists the methods of the path; kBadPath or kBadField for a path that is
-// not well formed.
+// not well formed, or a query parameter that an endpoint with parameters does not have.
 Match find_endpoint(const std::string& method, const std::string& path);
 
 }  // namespace mcnb

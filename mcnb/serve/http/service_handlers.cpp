@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/http/handlers.h"
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/metrics_text.h"
 #include "mcnb/serve/http/openapi.h"
 
@@ -27,7 +27,8 @@ Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics&
       metrics_(metrics),
       requests_(requests),
       personalizer_model_(std::move(personalizer_model)),
-      reload_(std::move(reload)) {}
+      reload_(std::move(reload)),
+      live_streams_(std::make_shared<std::map<std::string, std::size_t>>()) {}
 
 Reply Handlers::submit(const Call& call, Task task, std::function<std::string()> body) const {
   base_of(task).client = call.client;

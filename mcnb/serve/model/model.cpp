@@ -236,6 +236,9 @@ void Model::on(const Reward& reward) {
   switch (judge(reward)) {
     case RewardOutcome::kLearned:
       ++counts_.rewards;
+      if (ended_ != nullptr) {
+        ended_->push_back({key, reward.value, true});
+      }
       // A reward without an id still marks the event as rewarded.
       add_lesson(waiting_.end(key, std::max<std::uint64_t>(reward_id, 1)), reward.value);
       break;
@@ -268,6 +271,7 @@ void Model::on(const Activation& event) {
   if (options_.aggregation == Aggregation::kEarliest && !waiting->rewards.empty() &&
       waiting->learns) {
     const float reward = waiting->rewards.front();
+    report_end(*waiting, reward);
     const std::uint64_t reward_id = std::max<std::uint64_t>(waiting->reward_ids.front(), 1);
     add_lesson(waiting_.end(key, reward_id), reward);
   }
@@ -291,16 +295,30 @@ void Model::on(const Expiry& event) {
   }
 }
 
+void Model::report_end(const WaitingEvent& event, std::optional<float> reward) const {
+  if (ended_ != nullptr) {
+    ended_->push_back({event.key, reward, !event.rewards.empty()});
+  }
+}
+
+// The mean of rewards may count what the model does not learn.
 void Model::end(WaitingEvent event) {
   ++counts_.expired;
   if (!event.learns) {
+    const bool rewarded = event.active && !event.rewards.empty();
+    const double reward =
+        rewarded ? aggregate_rewards(options_.aggregation, event.rewards) : options_.default_reward;
+    report_end(event, event.active ? std::optional(static_cast<float>(std::min(reward, 1.0)))
+                                   : std::nullopt);
     return;
   }
   if (!event.active) {
     ++counts_.unactivated;
+    report_end(event, std::nullopt);
     return;
   }
   const float reward = aggregate(event);
+  report_end(event, reward);
   add_lesson(std::move(event), reward);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mcnb/bandit/opinions.h"
 #include "mcnb/bandit/policy.h"
 #include "mcnb/base/state_file.h"
 #include "mcnb/serve/model/events.h"
@@ -63,6 +64,13 @@ struct ModelCounts {
 };
 static_assert(sizeof(ModelCounts) == 14 * 8, "the counts are stored as fourteen numbers");
 
+// An event that waits no longer, for those who watch.
+struct EndedReward {
+  std::uint64_t event = 0;      // hash of its id
+  std::optional<float> reward;  // nullopt if the event was never activated
+  bool rewarded = false;        // false: it is the default reward
+};
+
 struct UserReport {
   bool known = false;
   bool own_learner = false;
@@ -98,6 +106,7 @@ class Model {
   bool is_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id)) != nullptr;
   }
+  bool is_waiting(std::uint64_t event_key) { return waiting_.find(event_key) != nullptr; }
   const WaitingEvent* find_waiting(std::string_view event_id) {
     return waiting_.find(event_key(event_id));
   }
@@ -112,6 +121,22 @@ class Model {
   // users who have arrived and features of the model's dimension. Throws Error (kInput) if the
   // policy's numbers are no longer finite.
   std::vector<Decision> decide(std::span<const RankRequest* const> requests, std::int64_t time);
+
+  // How it would decide a request, without any change. A user who has not arrived gets a learner
+  // that has learned nothing; nullopt if there is none.
+  std::optional<Decision> try_decision(const RankRequest& request, std::int64_t time);
+  std::size_t learner_count() const { return learners_.size(); }
+  std::size_t taught_count() const;
+  std::uint64_t lessons_of(std::uint32_t learner) const { return learners_[learner].lessons; }
+  // What stands behind the answer of a logged decision now. Members of its cluster are learners;
+  // `user_of` says whose. nullopt if the user of the decision has no learner any more.
+  std::optional<CloserLook> closer_look(const Decision& decision, std::size_t most);
+  std::uint64_t user_of(std::uint32_t learner) const { return users_.user_of(learner); }
+  StepCounts steps() const { return policy_->steps(); }
+  std::optional<double> shared_movement() const { return mcnb::shared_movement(*policy_); }
+  // Appends what learners say about arms (find_opinions).
+  void opinions(std::span<const UserId> learners, std::span<const Features> arms,
+                std::vector<float>& out);
 
   // A decision whose arms are scored in parts, so that others can be decided in between. All parts
   // see one state: between `begin_parts` and `finish_parts` only decisions may be applied, of users
@@ -167,6 +192,9 @@ class Model {
   // process. Not part of the state.
   const std::string& last_refusal() const { return last_refusal_; }
 
+  // From now on `apply` adds the events that end. Not part of the state. Borrows the list.
+  void report_ends_to(std::vector<EndedReward>* ended) { ended_ = ended; }
+
   // Bit-exact. `load` throws Error (kCorrupt) for damage and for a state of other options; the
   // model is then undefined.
   void save(StateWriter& writer);
@@ -200,12 +228,14 @@ class Model {
   void on(const FitResult& event);
   void on(const Reward& event);
   void end(WaitingEvent event);
+  void report_end(const WaitingEvent& event, std::optional<float> reward) const;
   void add_lesson(WaitingEvent event, float reward);
   float aggregate(const WaitingEvent& event);
   std::int64_t waiting_milliseconds() const;
   Decision decide_one(const RankRequest& request, const std::vector<Score>& scores,
                       std::int64_t time) const;
   Round round_of(const RankRequest& request) const;
+  Round round_of(const RankRequest& request, std::uint32_t learner) const;
 
   ModelOptions options_;
   ServedUsers users_;
@@ -219,6 +249,7 @@ class Model {
   std::uint64_t last_position_ = 0;
   double learning_seconds_ = 0.0;
   std::string last_refusal_;
+  std::vector<EndedReward>* ended_ = nullptr;  // borrowed
 };
 
 inline const StateHeader kModelState{.kind = "served-model", .version = 2};

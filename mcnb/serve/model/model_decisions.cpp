@@ -26,6 +26,10 @@ void note_score(const Score& score, LoggedAction& action) {
 Round Model::round_of(const RankRequest& request) const {
   const std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
   check(learner.has_value(), "a served user has arrived");
+  return round_of(request, *learner);
+}
+
+Round Model::round_of(const RankRequest& request, std::uint32_t learner) const {
   const auto dimension = static_cast<std::size_t>(options_.dimension);
   check(request.features.size() == request.actions.size() * dimension,
         "the features fit the model");
@@ -34,7 +38,7 @@ Round Model::round_of(const RankRequest& request) const {
     if (request.eligible[i]) {
       round.arms.push_back(
           {.index = ArmIndex{static_cast<std::uint32_t>(round.arms.size())},
-           .user = UserId{*learner},
+           .user = UserId{learner},
            .features = {std::span(request.features).subspan(i * dimension, dimension)}});
     }
   }
@@ -57,6 +61,48 @@ std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests
     decisions.push_back(decide_one(*requests[i], scores[i], time));
   }
   return decisions;
+}
+
+std::size_t Model::taught_count() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      learners_, [](const LearnerCounts& counts) { return counts.lessons > 0; }));
+}
+
+void Model::opinions(std::span<const UserId> learners, std::span<const Features> arms,
+                     std::vector<float>& out) {
+  learn_now();
+  find_opinions(*policy_, learners, arms, out);
+}
+
+std::optional<CloserLook> Model::closer_look(const Decision& decision, std::size_t most) {
+  learn_now();
+  const std::optional<std::uint32_t> learner = users_.learner(user_key(decision.user_id));
+  if (!learner) {
+    return std::nullopt;
+  }
+  const auto dimension = static_cast<std::size_t>(options_.dimension);
+  const Arm arm{
+      .index = ArmIndex{decision.arm},
+      .user = UserId{*learner},
+      .features = {std::span(decision.features).subspan(decision.chosen * dimension, dimension)}};
+  return look_closer(*policy_, RoundId{event_key(decision.event_id)}, arm, most);
+}
+
+std::optional<Decision> Model::try_decision(const RankRequest& request, std::int64_t time) {
+  learn_now();
+  std::optional<std::uint32_t> learner = users_.learner(user_key(request.user_id));
+  if (!learner) {
+    const auto fresh = std::ranges::find(learners_, std::uint64_t{0}, &LearnerCounts::lessons);
+    if (fresh == learners_.end()) {
+      return std::nullopt;
+    }
+    learner = static_cast<std::uint32_t>(fresh - learners_.begin());
+  }
+  std::vector<Score> scores;
+  if (options_.mode != ModelMode::kLogging) {
+    scores = policy_->scores(round_of(request, *learner));
+  }
+  return decide_one(request, scores, time);
 }
 
 Model::PartedDecision Model::begin_parts(const RankRequest& request) {

@@ -32,6 +32,11 @@ class ServedUsers {
   // Takes the learner of a user away. `reusable`: a later user may get it.
   void remove(std::uint64_t user, bool reusable);
 
+  // The hash of the user whose own learner this is; 0 if it is nobody's, or stands for a group.
+  std::uint64_t user_of(std::uint32_t learner) const {
+    return learner < names_.size() ? names_[learner] : kNobody;
+  }
+
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
   void load(StateReader& reader);

@@ -1,0 +1,252 @@
+"""The dashboard in a real browser, against the real service."""
+
+import base64
+import time
+from urllib.parse import quote
+
+import pytest
+from conftest import SCREENSHOTS
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from service import play
+
+HOSTILE = '<script>document.title="broken"</script><img src=x onerror=alert(1)>'
+
+
+class Screen:
+    """What a test does with the page."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def open(self, service, part="", width=1400, dark=False):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600})
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.browser.get("about:blank")
+        self.browser.get_log("browser")
+        self.browser.get(f"{service.url}/#/{part}")
+
+    def text(self, selector="body"):
+        found = self.browser.find_elements(By.CSS_SELECTOR, selector)
+        return found[0].text if found else ""
+
+    def wait(self, words, selector="body", seconds=20):
+        """Until the words are there."""
+        WebDriverWait(self.browser, seconds, 0.05, [Exception]).until(
+            lambda _: words in self.text(selector), f"{words!r} in {self.text(selector)[:1500]!r}")
+
+    def find(self, selector):
+        return WebDriverWait(self.browser, 20, 0.05).until(
+            lambda browser: browser.find_element(By.CSS_SELECTOR, selector), selector)
+
+    def shot(self, name, whole=True):
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot",
+                                            {"captureBeyondViewport": whole, "format": "png"})
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def expect_no_complaints(self, *expected):
+        """The browser has no errors: scripts, styles, the security policy."""
+        lines = [line["message"] for line in self.browser.get_log("browser")
+                 if line["level"] == "SEVERE"]
+        assert not [line for line in lines if not any(part in line for part in expected)]
+
+    def expect_to_fit(self):
+        wide = self.browser.execute_script(
+            "return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1], f"the page is {wide[0]} wide on a screen of {wide[1]}"
+
+    def expect_labels(self):
+        """Every control has a name for a screen reader, and every figure a description."""
+        unnamed = self.browser.execute_script("""
+            return [...document.querySelectorAll("button, input, select, textarea, canvas, a")]
+              .filter(e => !(e.getAttribute("aria-label") || e.textContent.trim() ||
+                             e.closest("label") || e.getAttribute("aria-labelledby")))
+              .map(e => e.outerHTML)""")
+        assert unnamed == []
+
+    def expect_accessible(self, npm):
+        """Axe finds nothing: names, roles, order of headings, contrast."""
+        self.browser.execute_script(
+            (npm.modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+        found = self.browser.execute_async_script("""
+            const done = arguments[arguments.length - 1];
+            axe.run().then(result => done(result.violations.map(
+              one => one.id + ": " + one.nodes.map(node => node.html).join(" "))))""")
+        assert found == []
+
+
+@pytest.fixture()
+def screen(browser):
+    return Screen(browser)
+
+
+MODEL = {"name": "shop", "policy": "mcnb", "options": {"gamma": 0.3, "width": 20},
+         "dimension": 16, "epsilon": 0.3, "waitingSeconds": 2}
+
+
+def test_every_page_shows_the_figures_of_the_service(start, screen):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    events = play(service, "shop", users=12, rounds=240)
+    time.sleep(2.2)  # the waiting time
+    screen.open(service)
+    screen.wait("240 in all")
+    screen.wait("Live", "header")
+    screen.wait("Mean reward", ".cards")
+    screen.expect_labels()
+    screen.shot("overview-1400-light")
+    screen.find("a[href='#/models/shop']").click()
+    screen.wait("12 users who have learned")
+    screen.wait("user-11")
+    screen.wait("user-0")
+    screen.expect_labels()
+    screen.shot("model-1400-light")
+    screen.find(f"a[href='#/models/shop/events/{events[-1]}']").click()
+    screen.wait("Why this answer")
+    screen.wait("Estimate")
+    screen.shot("event-1400-light")
+    screen.find("a[href='#/models/shop/users/user-11']").click()
+    screen.wait("User user-11")
+    screen.wait("of this user alone")
+    screen.shot("user-1400-light")
+    screen.open(service, "try/shop")
+    WebDriverWait(screen.browser, 20).until(
+        lambda browser: browser.find_element(By.NAME, "user").get_attribute("value"))
+    screen.find("form button").click()
+    screen.wait("with probability")
+    screen.shot("try-1400-light")
+    assert service.ask("GET", "/v1/models/shop")["rounds"] == 240
+    screen.expect_no_complaints()
+    for part, name, words in (("", "overview", "Mean reward"),
+                              ("models/shop", "model", "12 users who have learned"),
+                              (f"models/shop/events/{events[-1]}", "event", "Why this answer"),
+                              ("models/shop/users/user-11", "user", "of this user alone")):
+        for width, dark in ((400, False), (1400, True)):
+            screen.open(service, part, width, dark)
+            screen.wait(words)
+            screen.expect_to_fit()
+            screen.shot(f"{name}-{width}-{'dark' if dark else 'light'}")
+    screen.expect_no_complaints()
+
+
+def test_every_page_is_accessible(start, screen, npm):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    events = play(service, "shop", users=4, rounds=40)
+    for part, words in (("", "Mean reward"), ("models/shop", "4 users who have learned"),
+                        (f"models/shop/events/{events[-1]}", "Samples that move"),
+                        ("models/shop/users/user-3", "of this user alone"),
+                        ("try/shop", "Decide")):
+        for dark in (False, True):
+            screen.open(service, part, dark=dark)
+            screen.wait(words)
+            screen.expect_accessible(npm)
+    screen.browser.get(service.url + "/docs")
+    screen.wait("Schemas")
+    screen.expect_accessible(npm)
+    screen.shot("docs-1400-dark")
+
+
+def test_new_decisions_appear_without_a_reload(start, screen):
+    service = start()
+    screen.open(service)
+    screen.wait("Live", "header")
+    screen.wait("0 in all")
+    play(service, "default", users=3, rounds=30)
+    screen.wait("30 in all", seconds=10)
+    service.ask("POST", "/v1/models", {"name": "new", "dimension": 4})
+    screen.wait("new", ".cards")
+    screen.expect_no_complaints()
+
+
+def test_with_keys_the_page_asks_for_one_and_keeps_it_to_itself(start, screen, keys):
+    service = start(*keys)
+    play(service, "default", users=2, rounds=4, key="admin-secret")
+    screen.open(service)
+    screen.wait("A key, please")
+    screen.shot("key-1400-light")
+    screen.find("input[name=key]").send_keys("wrong" + Keys.ENTER)
+    screen.wait("not one of this service")
+    screen.find("input[name=key]").send_keys("decide-secret" + Keys.ENTER)
+    screen.wait("does not allow")
+    screen.find("input[name=key]").send_keys("read-secret" + Keys.ENTER)
+    screen.wait("4 in all")
+    screen.wait("Live", "header")
+    stored = screen.browser.execute_script(
+        "return [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage),"
+        " location.href, performance.getEntriesByType('resource').map(e => e.name).join()]")
+    assert not any("secret" in one for one in stored)
+    screen.open(service, "models/default")  # a deep link; the key went with the page
+    screen.wait("A key, please")
+    screen.find("input[name=key]").send_keys("read-secret" + Keys.ENTER)
+    epsilon = screen.find("input[name=epsilon]")
+    epsilon.clear()
+    epsilon.send_keys("0.25" + Keys.ENTER)
+    screen.wait("an admin key is needed")
+    assert service.ask("GET", "/v1/models/default", key="read-secret")["epsilon"] == 0.1
+    screen.browser.find_element(By.XPATH, "//header//button[text()='Key']").click()
+    screen.find("input[name=key]").send_keys("admin-secret" + Keys.ENTER)
+    epsilon = screen.find("input[name=epsilon]")
+    epsilon.clear()
+    epsilon.send_keys("0.25" + Keys.ENTER)
+    screen.wait("epsilon = 0.25")
+    assert service.ask("GET", "/v1/models/default", key="read-secret")["epsilon"] == 0.25
+    screen.expect_no_complaints("401", "403")
+
+
+def test_ids_are_texts_whatever_they_contain(start, screen):
+    service = start()
+    service.ask("POST", "/v1/models/default/rank", {
+        "eventId": HOSTILE, "userId": HOSTILE,
+        "actions": [{"id": HOSTILE}, {"id": "</textarea><b>bold</b>"}]})
+    service.ask("POST", f"/v1/models/default/events/{quote(HOSTILE, safe='')}/reward",
+                {"value": 1, "rewardId": HOSTILE})
+    for part in ("models/default", f"models/default/users/{quote(HOSTILE, safe='')}",
+                 f"models/default/events/{quote(HOSTILE, safe='')}", "try/default"):
+        screen.open(service, part, width=400)
+        screen.wait("onerror" if part != "try/default" else "Decide")
+        screen.wait("Live", "header")
+        assert "broken" not in screen.browser.title.replace(HOSTILE, "")
+        assert not screen.browser.find_elements(By.CSS_SELECTOR, "main script, main img, main b")
+        screen.expect_to_fit()
+        screen.expect_no_complaints()
+    screen.shot("hostile-400-light")
+
+
+def test_the_page_survives_a_server_that_goes_away_and_returns(start, screen):
+    service = start()
+    play(service, "default", users=2, rounds=10)
+    screen.open(service)
+    screen.wait("10 in all")
+    service.kill()
+    screen.wait("The server is away", "header")
+    again = start(port=service.port)
+    screen.wait("Live", "header")
+    play(again, "default", users=2, rounds=0)
+    again.ask("POST", "/v1/models/default/rank",
+              {"userId": "late", "actions": [{"id": "a"}, {"id": "b"}]})
+    screen.wait("11 in all")
+
+
+def test_the_keyboard_reaches_everything(start, screen):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    play(service, "shop", users=4, rounds=24)
+    screen.open(service, "models/shop")
+    screen.wait("4 users who have learned")
+    body = screen.browser.find_element(By.TAG_NAME, "body")
+    body.send_keys(Keys.TAB)
+    assert screen.browser.switch_to.active_element.text == "Skip to the content"
+    screen.find(".map canvas").send_keys(Keys.ARROW_RIGHT)
+    screen.wait("rewards learned")
+    screen.find(".map canvas").send_keys(Keys.ESCAPE)
+    screen.wait("4 users who have learned")
+    screen.find("input[name=id]").send_keys("user-1" + Keys.ENTER)
+    screen.wait("of this user alone")
+    assert screen.browser.current_url.endswith("#/models/shop/users/user-1")
+    screen.expect_no_complaints()

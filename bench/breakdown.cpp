@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "bench/device_rounds.h"
 #include "bench/limits.h"
 #include "bench/peer.h"
 #include "bench/report.h"
@@ -387,6 +388,11 @@ void bench_breakdown(const BreakdownOptions& options, Display& display) {
     fmt::print(stderr, "no Python with torch here: the comparisons with PyTorch are left out\n");
   }
   make_output_folder(options.output);
+  if (options.device == Device::kCuda) {
+    require_within("rounds", options.rounds, 1, 1'000'000);
+    time_rounds_on_device(options, python, display);
+    return;
+  }
   if (options.rounds > 0) {
     time_breakdown(threads, options, python, display);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/display.h"
+#include "mcnb/base/device.h"
 
 namespace mcnb::bench {
 
@@ -18,6 +19,8 @@ struct BreakdownOptions {
   bool peer = true;
   std::uint64_t peer_users =
       20'000;  // PyTorch is timed up to so many users; more would take many minutes
+  // With cuda whole rounds are timed on a GPU (device_rounds.h), and nothing else.
+  Device device = Device::kCpu;
   std::string output = "results";
 };
 

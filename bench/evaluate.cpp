@@ -159,7 +159,7 @@ void add_row(TextTable& table, const std::string& what, double rows, double seco
 
 }  // namespace
 
-void bench_evaluate(const EvaluateBenchOptions& options) {
+void bench_evaluate(const EvaluateBenchOptions& options, Display& display) {
   require_within("--rows", options.rows, 1000, 1'000'000'000);
   make_output_folder(options.output);
   const fs::path table = fs::path(options.output) / "decisions.csv";
@@ -187,13 +187,14 @@ void bench_evaluate(const EvaluateBenchOptions& options) {
   add_row(times, "memory -> IPS, SNIPS, DR", held, memory.estimators);
   add_row(times, "memory, only read", held, memory.reading);
   write_file(fs::path(options.output) / "bench-evaluate.csv", times.csv());
-  fmt::print("{}\n{} rows, {}; at most {} of memory for the evaluation, one thread\n",
-             times.aligned(), options.rows, gibibytes(bytes), gibibytes(taken));
+  display.show("evaluate", times, times);
+  display.say(fmt::format("\n{} rows, {}; at most {} of memory for the evaluation, one thread\n",
+                          options.rows, gibibytes(bytes), gibibytes(taken)));
   if (pandas > 0.0) {
-    fmt::print("{:.1f} times as fast as pandas reads the columns; ", pandas / ours);
+    display.say(fmt::format("{:.1f} times as fast as pandas reads the columns; ", pandas / ours));
   }
-  fmt::print("estimators: {:.1f} times the time of reading their rows\n",
-             memory.estimators / memory.reading);
+  display.say(fmt::format("estimators: {:.1f} times the time of reading their rows\n",
+                          memory.estimators / memory.reading));
 }
 
 }  // namespace mcnb::bench

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct EvaluateBenchOptions {
@@ -15,6 +17,6 @@ struct EvaluateBenchOptions {
 // from the table, beside pandas reading the same columns (processor time of both), and from memory,
 // beside reading that memory. Checks the values first. Prints a table, writes bench-evaluate.csv
 // and removes the files. Throws Error.
-void bench_evaluate(const EvaluateBenchOptions& options);
+void bench_evaluate(const EvaluateBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "bench/device_rounds.h"
 #include "bench/limits.h"
 #include "bench/peer.h"
 #include "bench/report.h"
@@ -334,6 +335,10 @@ void bench_networks(const NetworkBenchOptions& options, Display& display) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   make_output_folder(options.output);
+  if (options.device == Device::kCuda) {
+    time_networks_on_device(options, display);
+    return;
+  }
   display.say(fmt::format("networks of width {}, {} arms, {} threads, {}\n", options.width,
                           options.arms, options.threads, kernels::simd_target()));
   std::vector<Case> cases;

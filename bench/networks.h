@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/display.h"
+#include "mcnb/base/device.h"
 
 namespace mcnb::bench {
 
@@ -17,6 +18,7 @@ struct NetworkBenchOptions {
   double seconds = 1.0;               // per case, for each of the things timed
   bool peer = true;                   // also time PyTorch, where it is installed
   std::uint64_t peer_users = 20'000;  // PyTorch is timed up to so many users: more take minutes
+  Device device = Device::kCpu;
   std::string output = "results";
 };
 

@@ -125,7 +125,7 @@ void add_start(TextTable& table, const std::string& environment, const std::stri
 
 }  // namespace
 
-void bench_warm(const WarmBenchOptions& options) {
+void bench_warm(const WarmBenchOptions& options, Display& display) {
   require_within("--logged", options.logged, 1, 10'000'000);
   require_within("--rounds", options.rounds, 1, 10'000'000);
   require_within("--seeds", options.seeds, 2, 1000);
@@ -163,10 +163,11 @@ void bench_warm(const WarmBenchOptions& options) {
               policies[cells[i].policy].label, kStarts[kind].name, own, cold);
   }
   write_file(std::filesystem::path(options.output) / "bench-warm.csv", table.csv());
-  fmt::print(
-      "{}\n{} rounds after {} of the log, seeds 1 to {}; differences from the cold start "
-      "with their 95 % intervals, seed by seed\n",
-      table.aligned(), options.rounds, options.logged, options.seeds);
+  display.show("warm", table, table);
+  display.say(
+      fmt::format("\n{} rounds after {} of the log, seeds 1 to {}; differences from the cold start "
+                  "with their 95 % intervals, seed by seed\n",
+                  options.rounds, options.logged, options.seeds));
 }
 
 }  // namespace mcnb::bench

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
 #include "mcnb/environment/environments.h"
 
 namespace mcnb::bench {
@@ -22,6 +23,6 @@ struct WarmBenchOptions {
 // Plays every policy cold, and after it has learned a log of random choices, and a log that prefers
 // one arm (with and without importance weights), on the same rounds. Prints the regret with its
 // 95 % interval and writes bench-warm.csv. Throws Error.
-void bench_warm(const WarmBenchOptions& options);
+void bench_warm(const WarmBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

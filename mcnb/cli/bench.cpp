@@ -68,6 +68,18 @@ void add_common_flags(CLI::App* command, const std::shared_ptr<Options>& options
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
 }
 
+// The same for benchmarks that have a form for a GPU: the flag --device chooses it.
+template <class Options>
+void call_on_device(CLI::App* command, const std::shared_ptr<Options>& options,
+                    void (*measure)(const Options&, bench::Display&)) {
+  const auto device = std::make_shared<std::string>(device_name(options->device));
+  add_device_flag(*command, *device);
+  call(command, options, [options, device, measure](const Options&, bench::Display& display) {
+    options->device = parse_device(*device);
+    measure(*options, display);
+  });
+}
+
 void add_networks(CLI::App& bench) {
   auto options = std::make_shared<bench::NetworkBenchOptions>();
   CLI::App* command = bench.add_subcommand(
@@ -79,7 +91,7 @@ void add_networks(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
   add_common_flags(command, options);
-  call(command, options, bench::bench_networks);
+  call_on_device(command, options, bench::bench_networks);
 }
 
 void add_breakdown(CLI::App& bench) {
@@ -96,7 +108,7 @@ void add_breakdown(CLI::App& bench) {
   add_count(command, "--experiment-rounds", options->experiment_rounds,
             "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);
-  call(command, options, bench::bench_breakdown);
+  call_on_device(command, options, bench::bench_breakdown);
 }
 
 void add_blocks(CLI::App& bench) {
@@ -167,7 +179,7 @@ void add_evaluate(CLI::App& bench) {
   command->add_flag_callback(
       "--no-peer", [options] { options->peer = false; }, "Do not compare with pandas");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_evaluate(*options); });
+  call(command, options, bench::bench_evaluate);
 }
 
 void add_warm(CLI::App& bench) {
@@ -189,11 +201,11 @@ void add_warm(CLI::App& bench) {
   command->add_option("--data", *data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options, names, data] {
+  call(command, options, [names, data](bench::WarmBenchOptions given, bench::Display& display) {
     for (const std::string& name : *names) {
-      options->environments.push_back(read_environment(name, {}, *data));
+      given.environments.push_back(read_environment(name, {}, *data));
     }
-    bench::bench_warm(*options);
+    bench::bench_warm(given, display);
   });
 }
 

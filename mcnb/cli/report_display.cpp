@@ -48,17 +48,23 @@ void ReportDisplay::section_made(const Section& section, const std::filesystem::
   if (!section.title.empty()) {
     view_.say(fmt::format("\n{}\n\n", section.title));
   }
+  std::string explained;  // once for tables that share it
   for (const NamedTable& table : section.tables) {
+    if (!table.explanation.empty() && table.explanation != explained) {
+      explained = table.explanation;
+      view_.say(explained + ".\n\n");
+    }
     view_.say(table.caption.empty() ? "" : table.caption + "\n");
-    view_.show((section.title.empty() ? "" : section.title + ": ") + table.name, table.for_people);
+    view_.show((section.title.empty() ? "" : section.title + ": ") + table.name, table.for_people,
+               table.for_machines.value_or(table.for_people));
     view_.say("\n");
   }
   for (const std::string& note : section.notes) {
     view_.say(fmt::format("note: {}\n", note));
   }
   for (const NamedPicture& picture : section.pictures) {
-    view_.say(fmt::format("picture  {}.png, .svg, .pdf, -latex.tex\n",
-                          (folder / picture.name).string()));
+    view_.say(
+        fmt::format("picture  {}.png, .svg, .pdf, -latex.tex\n", (folder / picture.name).string()));
   }
   for (const std::string& file : section.files) {
     view_.say(fmt::format("numbers  {}\n", (folder / file).string()));

@@ -12,8 +12,8 @@ The guide is docs/PYTHON.md.
 """
 
 from . import environments, logs, plot
-from ._core import __version__, policies, simd_target
-from .bandit import Bandit
+from ._core import __version__, simd_target
+from .bandit import Bandit, policies
 from .client import Client, Decision, ServiceError
 from .environment import Environment
 from .evaluation import Evaluation, evaluate

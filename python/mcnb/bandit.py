@@ -22,6 +22,11 @@ Optionally = Optional[npt.ArrayLike]
 Arms = Union[npt.ArrayLike, Mapping[str, Any], Sequence[Any]]
 
 
+def policies() -> Dict[str, Dict[str, Any]]:
+    """Returns all policies with their help, paper and options."""
+    return _core.policies()
+
+
 class Bandit(_core.Bandit):
     """A policy of the engine with its learners.
 
@@ -110,7 +115,8 @@ class Bandit(_core.Bandit):
             index = super().choose(self._known(user), self._numbers(arms, context), items=items,
                                    offsets=offsets, round=round)
             return list(arms)[index] if isinstance(arms, Mapping) else index
-        return super().choose(user, arms, items=items, offsets=offsets, round=round)
+        return super().choose(user, arms, items=items,  # type: ignore[arg-type]
+                              offsets=offsets, round=round)
 
     def predict(self, user: Any, arms: Arms, *, context: Optional[Mapping[str, Any]] = None,
                 items: Optionally = None, offsets: Optionally = None, round: Optionally = None,

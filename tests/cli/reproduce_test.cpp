@@ -227,7 +227,7 @@ TEST(Reproduce, ThePageKeepsWhatWasMadeBefore) {
   const auto expect_all = [&] {
     const std::string page = file_contents(folder / "out" / "report.html");
     for (const char* part : {"Small &amp; quick", "Another one", "Times", "published",
-                             "clustering ms", "(breakdown.csv)"}) {
+                             "clustering ms", "(breakdown.csv, .tex)"}) {
       EXPECT_NE(page.find(part), std::string::npos) << part;
     }
   };
@@ -394,7 +394,7 @@ TEST(Reproduce, OfAllOnlyPlansWithTheseAreMade) {
             std::string::npos)
       << outcome.errors;
   const std::string page = file_contents(folder / "out" / "report.html");
-  EXPECT_NE(page.find("linucb:users=each:alpha=0.3"), std::string::npos);
+  EXPECT_NE(page.find("LinUCB, one per user, alpha 0.3"), std::string::npos);
   EXPECT_EQ(run_program({"report", "--output", (folder / "out").string()}).status, 0);
 }
 

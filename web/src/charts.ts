@@ -98,9 +98,10 @@ export class TimeChart extends Figure {
         datasets.push({ ...edge, label: "", data: at((m) => m.low), fill: false },
           { ...edge, label: "", data: at((m) => m.high), fill: "-1", backgroundColor: faint(line.colour, 0.14) });
       }
+      const known = line.points.filter((p) => middle(p.mean) !== null).length;
       datasets.push({
         label: line.name, data: line.points.map((p) => ({ x: p.time, y: middle(p.mean) ?? NaN })),
-        borderColor: line.colour, borderWidth: options.stacked ? 1 : 2, pointRadius: line.points.length < 2 ? 3 : 0,
+        borderColor: line.colour, borderWidth: options.stacked ? 1 : 2, pointRadius: known < 2 ? 3 : 0,
         clip: 6, pointHoverRadius: 4, pointBackgroundColor: line.colour, spanGaps: !options.stacked, tension: 0.15,
         borderDash: line.dashed ? [5, 4] : undefined,
         backgroundColor: options.stacked ? faint(line.colour, 0.55) : line.colour,

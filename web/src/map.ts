@@ -203,6 +203,7 @@ export class UserMapView {
       const alpha = 255 * (distances === null ? strength : inside ? 0.9 : 0.5);
       for (let dy = 0; dy < size; ++dy) {
         for (let dx = 0; dx < size; ++dx) {
+          if (size > 3 && (2 * dx + 1 - size) ** 2 + (2 * dy + 1 - size) ** 2 > size * size) continue;  // a disc
           const at = 4 * ((placed.py[i] + dy) * placed.width + placed.px[i] + dx);
           if (image.data[at + 3] < 255) {
             image.data[at] = colour[0];

@@ -269,6 +269,12 @@ Candidate DeviceMcnb::candidate(RoundId round, const Arm& arm) {
   return one;
 }
 
+void DeviceMcnb::make_users(std::uint32_t events_per_user, std::uint64_t seed, float scale) {
+  rounds_->make_users(events_per_user, seed, scale);
+  last_pass_.clear();
+  std::ranges::fill(has_own_datum_, std::uint8_t{1});
+}
+
 std::unique_ptr<Mcnb> DeviceMcnb::to_host() const {
   ++moves_to_host_;
   McnbOptions options = options_;

@@ -45,6 +45,8 @@ class DeviceMcnb : public Policy {
   void load(StateReader& reader) override;
 
   device::Rounds& rounds() { return *rounds_; }
+  // Gives all users networks and events that were made, for benchmarks (device/made_users.h).
+  void make_users(std::uint32_t events_per_user, std::uint64_t seed, float scale);
   // How often everything was brought to the CPU, for damped steps and other rare work.
   std::uint64_t moves_to_host() const { return moves_to_host_; }
 

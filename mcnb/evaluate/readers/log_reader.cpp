@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "mcnb/base/error.h"
+#include "mcnb/data/formats/npy_header.h"
 #include "mcnb/data/formats/text_reader.h"
 #include "mcnb/evaluate/readers/line_readers.h"
 
@@ -61,7 +62,8 @@ LogKind kind_of_log(std::string_view first_line) {
   throw Error(ErrorKind::kInput,
               fmt::format("expected a log: dsjson, JSON lines, a CSV file with the columns action, "
                           "probability and reward, or one of the Open Bandit Dataset; found {}",
-                          shown(first_line)));
+                          first_line.starts_with(kNpyMagic) ? "a NumPy array (.npy)"
+                                                            : shown(first_line)));
 }
 
 ReadReport read_log(const Input& input, const LogReadOptions& options, const VisitRound& visit) {

@@ -7,14 +7,15 @@ namespace {
 void add_regret_picture(const FigureInput& input, const ShownStudy& shown, SectionWriter& writer) {
   const std::string name = shown.file_of("regret");
   const std::string& description = shown.study->experiment.description;
-  writer.add_picture(name,
-                     fmt::format("{}: {}{}{}", shown.label, writer.extent(),
-                                 description.empty() ? "" : "; ", description),
-                     // All policies of the study, so that each keeps its colour if one is left out.
-                     [&] {
-                       draw_regrets(writer.folder(), shown.study->experiment, shown.results, name,
-                                    picture_title(input, shown));
-                     });
+  writer.add_picture(
+      name,
+      fmt::format("{}: {}; mean regret, in bands of one standard deviation{}{}", shown.label,
+                  writer.extent(), description.empty() ? "" : "; ", description),
+      // All policies of the study, so that each keeps its colour if one is left out.
+      [&] {
+        draw_regrets(writer.folder(), shown.study->experiment, shown.results, name,
+                     picture_title(input, shown));
+      });
 }
 
 void add_difference_picture(const FigureInput& input, const ShownStudy& shown,
@@ -22,7 +23,9 @@ void add_difference_picture(const FigureInput& input, const ShownStudy& shown,
   const std::string name = shown.file_of("difference");
   writer.add_picture(
       name,
-      fmt::format("{}: {}. {}", shown.label, writer.extent(), about_differences(shown.first())),
+      fmt::format("{}: {}; how much more regret than {} the others have, seed by seed, with 95 % "
+                  "intervals",
+                  shown.label, writer.extent(), shown.first()),
       [&] {
         draw_differences(writer.folder(), shown.study->experiment, shown.results, name,
                          picture_title(input, shown));

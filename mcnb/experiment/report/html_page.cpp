@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kStyle = R"(
 :root { color-scheme: light; }
 body { font: 16px/1.5 "DejaVu Sans", Verdana, sans-serif; color: #222; background: #fff;
-       max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
+       max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { line-height: 1.2; overflow-wrap: anywhere; }
 h2 { margin-top: 3rem; border-bottom: 1px solid #ddd; }
 nav { display: flex; flex-wrap: wrap; gap: .3rem 1rem; }
@@ -29,11 +29,14 @@ figure svg g[id^=gnuplot_plot]:hover path { stroke-width: 5; }
 figcaption, caption { text-align: left; color: #444; font-size: .9rem; padding: .3rem 0; }
 figcaption { overflow-wrap: anywhere; }
 figcaption output { display: block; min-height: 1.5em; color: #222; font-weight: bold; }
-caption { position: sticky; left: 0; max-width: 92vw; }
+.wide { margin-bottom: 1.5rem; container-type: inline-size; }
+caption { position: sticky; left: 0; max-width: 100cqw; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #eee; white-space: nowrap; }
-th { text-align: left; border-bottom: 2px solid #999; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid #eee; vertical-align: top; }
+th { text-align: left; border-bottom: 2px solid #999; vertical-align: bottom; }
 .number { text-align: right; }
+td.number, .short { white-space: nowrap; }
+figure .wide { margin-bottom: 0; }
 .made th { border-bottom-width: 1px; vertical-align: top; }
 .made td { white-space: normal; overflow-wrap: anywhere; }
 .note { background: #fff6e0; padding: .5rem 1rem; overflow-wrap: anywhere; }
@@ -141,11 +144,13 @@ std::string axes_of(const std::filesystem::path& path) {
   return text;
 }
 
+constexpr std::size_t kShortHeading = 10;  // letters that stay on one line
+
 // Columns of numbers are aligned to the right, with their headings.
 std::string table_html(const NamedTable& table) {
   const std::vector<std::vector<std::string>>& rows = table.for_people.rows();
   std::string out = "<div class=\"wide\"><table>";
-  out += "<caption>" + escaped(table.caption) +
+  out += "<caption>" + escaped(with_plain_labels(table.caption)) +
          (table.name.empty() ? "" : " (" + escaped(table.name) + ".csv, .tex)") + "</caption>";
   out += "<thead><tr>";
   std::vector<const char*> classes;
@@ -154,7 +159,10 @@ std::string table_html(const NamedTable& table) {
     const bool of_numbers =
         std::ranges::all_of(rows, [&](const auto& row) { return is_number_cell(row[column]); });
     classes.push_back(of_numbers ? " class=\"number\"" : "");
-    out += fmt::format("<th{}>{}</th>", classes.back(), escaped(plain_label(heading)));
+    out += fmt::format(
+        "<th{}>{}</th>",
+        of_numbers && heading.size() <= kShortHeading ? " class=\"number short\"" : classes.back(),
+        escaped(plain_label(heading)));
   }
   out += "</tr></thead><tbody>";
   for (const std::vector<std::string>& row : rows) {
@@ -223,11 +231,13 @@ std::string html_page(const std::string& title, const std::vector<Section>& sect
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
       "<title>{}</title><style>{}</style></head><body>\n<h1>{}</h1>\n<nav>",
       escaped(title), kStyle, escaped(title));
+  const std::string winners = winners_html(sections);
+  out += winners.empty() ? "" : "<a href=\"#winners\">winners</a>";
   for (const Section& section : sections) {
     out += fmt::format("<a href=\"#{}\">{}</a>", anchor_of(section),
                        escaped(section.name + in_brackets(section.settings)));
   }
-  out += "<a href=\"#made\">how it was made</a></nav>\n" + winners_html(sections);
+  out += "<a href=\"#made\">how it was made</a></nav>\n" + winners;
   for (const Section& section : sections) {
     out += fmt::format("<h2 id=\"{}\">{}</h2>\n", anchor_of(section),
                        escaped(section.title + in_brackets(section.settings)));
@@ -236,14 +246,20 @@ std::string html_page(const std::string& title, const std::vector<Section>& sect
     }
     for (const NamedPicture& picture : section.pictures) {
       const std::filesystem::path file = folder / section.name / picture.name;
+      const std::string caption = escaped(with_plain_labels(picture.caption));
       out += fmt::format(
           "<figure data-axes=\"{}\"><div class=\"wide\" tabindex=\"0\" role=\"img\" "
           "aria-label=\"{}\">{}</div><figcaption>{} ({}.png, .svg, .pdf, -latex.tex)"
           "<output></output></figcaption></figure>\n",
-          escaped(axes_of(file.string() + ".axes")), escaped(picture.caption),
-          inline_picture(file.string() + ".svg"), escaped(picture.caption), escaped(picture.name));
+          escaped(axes_of(file.string() + ".axes")), caption,
+          inline_picture(file.string() + ".svg"), caption, escaped(picture.name));
     }
+    std::string explained;  // once for tables that share it
     for (const NamedTable& table : section.tables) {
+      if (!table.explanation.empty() && table.explanation != explained) {
+        explained = table.explanation;
+        out += "<p>" + escaped(with_plain_labels(explained)) + ".</p>\n";
+      }
       out += table_html(table);
     }
   }

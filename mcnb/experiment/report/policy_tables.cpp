@@ -132,9 +132,9 @@ void add_winners(const FigureInput& input, SectionWriter& writer) {
   writer.add_table(
       file_of_all(input, "winners"),
       fmt::format("{} beside the best of the other methods (chosen after the fact, which "
-                  "favours that method), {}: mean regret ± deviation. {}",
-                  first, writer.extent(), about_differences(first)),
-      std::move(people), machines);
+                  "favours that method), {}: mean regret ± deviation",
+                  first, writer.extent()),
+      std::move(people), machines, about_differences(first));
 }
 
 void add_policies(const ShownStudy& shown, SectionWriter& writer) {
@@ -163,10 +163,8 @@ void add_policies(const ShownStudy& shown, SectionWriter& writer) {
     machines.add_row(cells);
     writer.section().results.push_back(result_row(shown, summary, difference, writer));
   }
-  writer.add_table(
-      shown.file_of("policies"),
-      fmt::format("{}: {}. {}", shown.label, writer.extent(), about_differences(shown.first())),
-      std::move(people), machines);
+  writer.add_table(shown.file_of("policies"), fmt::format("{}: {}", shown.label, writer.extent()),
+                   std::move(people), machines, about_differences(shown.first()));
 }
 
 }  // namespace mcnb

@@ -16,6 +16,8 @@ struct NamedTable {
   std::string name;  // of its CSV file, without the ending
   std::string caption;
   TextTable for_people;
+  std::string explanation = {};                // of its columns; tables of a section share it
+  std::optional<TextTable> for_machines = {};  // what the CSV file has
 };
 
 struct NamedPicture {

@@ -11,10 +11,12 @@ void SectionWriter::add_file(const std::string& name, const std::string& text) {
 }
 
 void SectionWriter::add_table(const std::string& name, const std::string& caption,
-                              TextTable for_people, const TextTable& for_machines) {
+                              TextTable for_people, TextTable for_machines,
+                              const std::string& explanation) {
   add_file(name + ".csv", for_machines.csv());
   write_file(folder_ / (name + ".tex"), booktabs(for_people));
-  section_.tables.push_back({name, caption, std::move(for_people)});
+  section_.tables.push_back(
+      {name, caption, std::move(for_people), explanation, std::move(for_machines)});
 }
 
 std::string SectionWriter::extent() const {

@@ -30,7 +30,7 @@ class SectionWriter {
 
   // Writes `for_machines` as NAME.csv; the section shows `for_people`, which is also NAME.tex.
   void add_table(const std::string& name, const std::string& caption, TextTable for_people,
-                 const TextTable& for_machines);
+                 TextTable for_machines, const std::string& explanation = "");
 
   // Calls `draw`, which draws NAME as every PictureKind. An Error that it throws becomes a note.
   template <class Draw>

@@ -40,14 +40,17 @@ std::string_view name_in(const std::array<Names, count>& names, std::string_view
   return found == names.end() ? std::string_view() : found->second;
 }
 
-// "alpha=0.3" as "alpha 0.3"; underscores become spaces.
+// "alpha=0.3" as "alpha 0.3", "products=yes" as "with products".
 std::string plain_option(std::string_view option) {
   if (const std::string_view users = name_in(kUsers, option); !users.empty()) {
     return std::string(users);
   }
   std::string text(option);
-  std::ranges::replace(text, '=', ' ');
   std::ranges::replace(text, '_', ' ');
+  if (text.ends_with("=no") || text.ends_with("=yes")) {
+    return (text.back() == 'o' ? "no " : "with ") + text.substr(0, text.rfind('='));
+  }
+  std::ranges::replace(text, '=', ' ');
   return text;
 }
 
@@ -66,6 +69,21 @@ std::string plain_label(const std::string& label) {
     text += ", " + plain_option(std::string_view(label).substr(begin, end - begin));
   }
   return text;
+}
+
+std::string with_plain_labels(const std::string& text) {
+  static constexpr std::string_view kEnds = ",;.)";
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t next = std::min(end + 1, text.size());
+    while (end > begin && kEnds.find(text[end - 1]) != std::string_view::npos) {
+      --end;
+    }
+    out += plain_label(text.substr(begin, end - begin)) + text.substr(end, next - end);
+    begin = next;
+  }
+  return out;
 }
 
 std::string latex_text(const std::string& text) {

@@ -7,6 +7,8 @@ namespace mcnb {
 // A policy for people who do not know our flags: "linucb:users=each:alpha=0.3" becomes "LinUCB, one
 // per user, alpha 0.3". Any other text stays as it is.
 std::string plain_label(const std::string& label);
+// The text with all of its words that are policies in that form.
+std::string with_plain_labels(const std::string& text);
 
 // LaTeX for a text, and for a table with the rules of the package booktabs, whose columns of
 // numbers are aligned to the right.

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "mcnb/experiment/results/plain_labels.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::report_test {
@@ -84,6 +85,51 @@ TEST(Report, SaysWhatIsNotOnThePage) {
   make_report({request_for("synthetic:users=8")}, store, {.folder = folder.path(), .data = nullptr},
               watch);
   EXPECT_NE(watch.missing.find("request broken"), std::string::npos);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Report, ThePageBeginsWithTheWinnersAndExplainsItselfInPlainWords) {
+  const TemporaryFolder folder;
+  const CellStore store(folder / "results.sqlite", "a", "a machine");
+  PlanRequest request = request_for("synthetic:users=8");
+  request.text =
+      "title = \"One\"\nenvironments = [\"synthetic:users=8\"]\n"
+      "policies = [\"linucb:users=each\", \"linucb\", \"random\"]\nrounds = 60\nseeds = 3\n";
+  const ReportOptions options{.folder = folder.path(), .data = nullptr};
+  Watch watch;
+  ASSERT_TRUE(make_report({request}, store, options, watch).has_page);
+  const std::string page = file_contents(folder / "report.html");
+  const std::size_t winners = page.find("<h2 id=\"winners\">");
+  ASSERT_NE(winners, std::string::npos);
+  EXPECT_LT(page.find("Holm's p", winners), page.find("<figure"));
+  EXPECT_EQ(page.find("linucb:users=each"), std::string::npos) << "LinUCB, one per user";
+  EXPECT_NE(page.find("above zero LinUCB, one per user has less regret"), std::string::npos);
+  EXPECT_EQ(count_of(page, "Differences are the regret"), 1U) << "for both tables";
+  EXPECT_EQ(count_of(page, "<figcaption>"), count_of(page, "<figure "));
+  // Where the axes are, so that the page can tell the numbers under the pointer.
+  EXPECT_EQ(count_of(page, "<figure data-axes=\"\""), 0U);
+  for (const char* file : {"regret-synthetic-users-8.pdf", "regret-synthetic-users-8-latex.tex",
+                           "policies-synthetic-users-8.tex"}) {
+    EXPECT_GT(file_contents(folder / "two" / file).size(), 100U) << file;
+  }
+}
+
+TEST(Report, LabelsArePlainWordsAndLatex) {
+  EXPECT_EQ(plain_label("linucb:users=each:alpha=0.3"), "LinUCB, one per user, alpha 0.3");
+  EXPECT_EQ(plain_label("hierarchical:user_features=no:products=yes"),
+            "hierarchical, no user features, with products");
+  EXPECT_EQ(plain_label("MCNB's"), "MCNB's");
+  EXPECT_EQ(with_plain_labels("more than linucb:users=one, mcnb (see neuau)."),
+            "more than LinUCB, one for all, M-CNB (see NeuA+U).");
+  EXPECT_EQ(with_plain_labels("(mcnb 2 %)"), "(mcnb 2 %)");
+  EXPECT_EQ(latex_text("a_b & 5 % ± {x}"), "a\\_b \\& 5 \\% \\ensuremath{\\pm} \\{x\\}");
 }
 
 }  // namespace

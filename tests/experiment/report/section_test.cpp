@@ -224,7 +224,7 @@ TEST(Section, CsvFilesHoldNumbersAndOneSignForDifferences) {
   EXPECT_TRUE(shown.for_people.rows()[0][4].starts_with("+5.0 [")) << shown.for_people.rows()[0][4];
   EXPECT_NE(shown.caption.find("100 rounds, seeds 1 to 3"), std::string::npos);
   for (const std::string name : {"winners", "policies-synthetic"}) {
-    EXPECT_NE(table_of(section, name).caption.find("above zero mcnb has less regret"),
+    EXPECT_NE(table_of(section, name).explanation.find("above zero mcnb has less regret"),
               std::string::npos);
   }
 }

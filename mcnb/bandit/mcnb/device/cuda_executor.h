@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/bandit/mcnb/device/cuda_block.h"
 #include "mcnb/bandit/mcnb/device/cuda_scan.h"
+#include "mcnb/bandit/mcnb/device/cuda_step.h"
 #include "mcnb/bandit/mcnb/device/device_state.h"
 #include "mcnb/bandit/mcnb/device/rounds.h"
 #include "mcnb/base/error.h"
@@ -17,109 +19,12 @@
 // How kernels run on a GPU: what device_rounds.h asks of an executor. Compiled by nvcc alone.
 namespace mcnb::device {
 
-inline constexpr std::uint32_t kThreads = 256;  // of a block
-
 inline void expect_success(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
     throw Error(ErrorKind::kSystem,
                 std::string("device cuda: ") + what + ": " + cudaGetErrorString(error));
   }
 }
-
-// How the threads of a block share work.
-struct CudaBlock {
-  struct Shared {
-    std::uint32_t sums[kThreads / 32];
-    std::uint32_t counts[kUsersPerChunk / 32];
-    std::uint16_t selected[kUsersPerChunk];
-  };
-  Shared* shared;
-
-  template <class Value>
-  __device__ std::uint32_t sum(std::uint32_t count, Value value) {
-    std::uint32_t own = 0;
-    for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) {
-      own += value(i);
-    }
-    own = __reduce_add_sync(0xffffffffU, own);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) {
-      shared->sums[threadIdx.x / 32] = own;
-    }
-    __syncthreads();
-    std::uint32_t all = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < kThreads / 32; ++i) {
-      all += shared->sums[i];
-    }
-    return all;
-  }
-
-  // Takes the selected numbers below count <= kUsersPerChunk in their order.
-  template <class Select, class Take>
-  __device__ std::uint32_t compact(std::uint32_t count, Select select, Take take) {
-    const std::uint32_t lane = threadIdx.x % 32;
-    __syncthreads();
-    std::uint32_t ballots[kUsersPerChunk / kThreads];
-#pragma unroll
-    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
-      const std::uint32_t i = turn * kThreads + threadIdx.x;
-      ballots[turn] = __ballot_sync(0xffffffffU, i < count && select(i));
-      if (lane == 0) {
-        shared->counts[i / 32] = __popc(ballots[turn]);
-      }
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {  // the counts become the numbers selected before
-      const std::uint32_t own = shared->counts[lane];
-      std::uint32_t before = own;
-      for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, before, distance);
-        before += lane >= distance ? other : 0;
-      }
-      shared->counts[lane] = before - own;
-      if (lane == 31) {
-        shared->sums[0] = before;
-      }
-    }
-    __syncthreads();
-    const std::uint32_t all = shared->sums[0];
-#pragma unroll
-    for (std::uint32_t turn = 0; turn < kUsersPerChunk / kThreads; ++turn) {
-      const std::uint32_t i = turn * kThreads + threadIdx.x;
-      if ((ballots[turn] >> lane & 1U) != 0) {
-        const std::uint32_t rank =
-            shared->counts[i / 32] + __popc(ballots[turn] & ((1U << lane) - 1));
-        shared->selected[rank] = static_cast<std::uint16_t>(i);
-      }
-    }
-    __syncthreads();
-    for (std::uint32_t rank = threadIdx.x; rank < all; rank += kThreads) {
-      take(shared->selected[rank], rank);
-    }
-    return all;
-  }
-
-  // All calls have ended when it returns.
-  template <class Action>
-  __device__ void for_each(std::size_t count, Action action) {
-    for (std::size_t i = threadIdx.x; i < count; i += kThreads) {
-      action(i);
-    }
-    __syncthreads();
-  }
-  template <class Action>
-  __device__ void once(Action action) {
-    if (threadIdx.x == 0) {
-      action();
-    }
-  }
-  __device__ void atomic_add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
-  __device__ void atomic_add(std::uint64_t* to, std::uint64_t value) {
-    atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
-  }
-  __device__ void atomic_max(std::uint32_t* to, std::uint32_t value) { atomicMax(to, value); }
-};
 
 struct CudaAtomics {
   static __device__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
@@ -133,14 +38,6 @@ __global__ void __launch_bounds__(kThreads) run_threads(Kernel kernel) {
   const std::size_t count = kernel.count();
   for (std::size_t i = blockIdx.x * std::size_t{kThreads} + threadIdx.x; i < count;
        i += gridDim.x * std::size_t{kThreads}) {
-    kernel(i);
-  }
-}
-
-template <class Kernel>
-__global__ void __launch_bounds__(kThreads) run_groups(Kernel kernel, std::uint32_t count) {
-  const std::uint32_t i = (blockIdx.x * kThreads + threadIdx.x) / kLanes;
-  if (i < count) {
     kernel(i);
   }
 }
@@ -169,6 +66,26 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <class Kernel>
+__global__ void __launch_bounds__(kThreads, Kernel::kBlocksAtOnce)
+    run_counted_blocks(Kernel kernel) {
+  CudaBlock block{nullptr};
+  const std::size_t count = kernel.count();
+  for (std::size_t i = blockIdx.x; i < count; i += gridDim.x) {
+    kernel(block, i);
+  }
+}
+
+// Between the device and pinned memory of the host, which it reaches directly.
+template <class Word>
+__global__ void __launch_bounds__(kThreads)
+    copy_words(Word* to, const Word* from, std::uint32_t count) {
+  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i < count) {
+    to[i] = from[i];
+  }
+}
+
 class CudaExecutor {
  public:
   using Atomics = CudaAtomics;
@@ -194,7 +111,7 @@ class CudaExecutor {
       : stream_(std::exchange(other.stream_, nullptr)), multiprocessors_(other.multiprocessors_) {}
   ~CudaExecutor() {
     drop_graphs(0);
-    for (const auto& [name, event] : events_) {
+    for (cudaEvent_t event : events_) {
       cudaEventDestroy(event);
     }
     if (stream_ != nullptr) {
@@ -226,23 +143,23 @@ class CudaExecutor {
   void release_host(void* memory) { cudaFreeHost(memory); }
 
   // These are ordered with all launches.
-  void zero(void* to, std::size_t bytes) {
+  void zero(void* to, std::size_t bytes, const char* part) {
     if (bytes > 0) {
-      expect_success(cudaMemsetAsync(to, 0, bytes, stream_), "memset");
+      mark(part, true);
+      expect_success(cudaMemsetAsync(to, 0, bytes, stream_), part);
     }
   }
-  void copy(void* to, const void* from, std::size_t bytes) {
+  void copy(void* to, const void* from, std::size_t bytes, const char* part) {
     if (bytes > 0) {
-      expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy");
+      mark(part, true);
+      expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), part);
     }
   }
   void send(void* to, const void* from, std::size_t bytes, const char* part) {
-    mark(part);
-    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), part);
+    copy_pinned(to, from, bytes, cudaMemcpyHostToDevice, part);
   }
   void fetch(void* to, const void* from, std::size_t bytes, const char* part) {
-    mark(part);
-    expect_success(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), part);
+    copy_pinned(to, from, bytes, cudaMemcpyDeviceToHost, part);
   }
   // These also wait.
   void to_device(void* to, const void* from, std::size_t bytes) {
@@ -281,48 +198,44 @@ class CudaExecutor {
   template <class Launches>
   void run(const Key& key, Launches launches) {
     if (profiling_) {
-      launches();
-      mark("");
+      run_timed(launches);
       return;
     }
     auto found = graphs_.find(key);
     if (found == graphs_.end()) {
       drop_graphs(key.generation);
-      cudaGraph_t graph = nullptr;
-      expect_success(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "graph");
-      launches();
-      expect_success(cudaStreamEndCapture(stream_, &graph), "graph");
-      cudaGraphExec_t ready = nullptr;
-      expect_success(cudaGraphInstantiate(&ready, graph, 0), "graph");
-      expect_success(cudaGraphDestroy(graph), "graph");
-      found = graphs_.emplace(key, ready).first;
+      found = graphs_.emplace(key, graph_of(launches)).first;
     }
     expect_success(cudaGraphLaunch(found->second, stream_), "graph");
   }
 
   template <class Kernel>
-  void groups(std::uint32_t count, const Kernel& kernel, const char* part) {
-    mark(part);
-    constexpr std::uint32_t kGroups = kThreads / kLanes;
-    run_groups<<<parts_of(count, kGroups), kThreads, 0, stream_>>>(kernel, count);
-    expect_success(cudaGetLastError(), part);
-  }
-  template <class Kernel>
   void counted_groups(const Kernel& kernel, const char* part) {
-    mark(part);
-    run_counted_groups<<<grid_of(run_counted_groups<Kernel>, kGroupThreads), kGroupThreads, 0,
+    mark(part, false);
+    run_counted_groups<<<grid_of(run_counted_groups<Kernel>, kGroupThreads, 0), kGroupThreads, 0,
                          stream_>>>(kernel);
     expect_success(cudaGetLastError(), part);
   }
   template <class Kernel>
+  void counted_blocks(const Kernel& kernel, const char* part) {
+    mark(part, false);
+    const auto function = run_counted_blocks<Kernel>;
+    const std::size_t bytes = kernel.floats() * sizeof(float);
+    expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(bytes)),
+                   part);
+    function<<<grid_of(function, kThreads, bytes), kThreads, bytes, stream_>>>(kernel);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <class Kernel>
   void threads(const Kernel& kernel, const char* part) {
-    mark(part);
+    mark(part, false);
     run_threads<<<multiprocessors_ * 8, kThreads, 0, stream_>>>(kernel);
     expect_success(cudaGetLastError(), part);
   }
   template <class Kernel>
   void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char* part) {
-    mark(part);
+    mark(part, false);
     const std::size_t count = std::size_t{arms} * chunks;
     const auto grid =
         static_cast<std::uint32_t>(std::min<std::size_t>(count, multiprocessors_ * 8));
@@ -330,52 +243,119 @@ class CudaExecutor {
     expect_success(cudaGetLastError(), part);
   }
   template <int kVectors>
+  void step(const State& state, const char* part) {
+    if (step_plan(state).stages == 0) {
+      counted_groups(StepLearner<kVectors>{state}, part);
+      return;
+    }
+    mark(part, false);
+    launch_step<kVectors>(state, multiprocessors_, stream_);
+    expect_success(cudaGetLastError(), part);
+  }
+  template <int kVectors>
   void scan(const State& state, const char* part) {
-    mark(part);
+    mark(part, false);
     launch_scan<kVectors>(state, multiprocessors_, stream_);
     expect_success(cudaGetLastError(), part);
   }
 
   void set_profiling(bool on) {
-    wait();
     profiling_ = on;
-    part_times();
+    times_.clear();
   }
-  std::vector<PartTime> part_times() {
-    wait();
-    std::vector<PartTime> times;
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      if (i + 1 < events_.size() && !events_[i].first.empty()) {
-        float milliseconds = 0.0F;
-        expect_success(
-            cudaEventElapsedTime(&milliseconds, events_[i].second, events_[i + 1].second), "event");
-        times.push_back({events_[i].first, milliseconds / 1e3});
+  std::vector<PartTime> part_times() { return std::exchange(times_, {}); }
+
+  // The shortest time of some launches, in a few repetitions.
+  template <class Launches>
+  double shortest_seconds(Launches launches) {
+    constexpr int kRepetitions = 7;
+    const bool profiling = std::exchange(profiling_, true);
+    std::vector<PartTime> kept = std::exchange(times_, {});
+    double shortest = 0.0;
+    for (int i = 0; i < kRepetitions; ++i) {
+      run_timed(launches);
+      double all = 0.0;
+      for (const PartTime& part : times_) {
+        all += part.seconds;
       }
+      shortest = i == 0 ? all : std::min(shortest, all);
+      times_.clear();
     }
-    for (const auto& [name, event] : events_) {
-      cudaEventDestroy(event);
-    }
-    events_.clear();
-    return times;
+    times_ = std::move(kept);
+    profiling_ = profiling;
+    return shortest;
   }
 
  private:
+  // Few numbers arrive sooner by a kernel than by a copy of the driver.
+  void copy_pinned(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                   const char* part) {
+    constexpr std::size_t kFewBytes = 65536;
+    mark(part, true);
+    if (bytes <= kFewBytes && bytes % sizeof(std::uint32_t) == 0) {
+      const auto words = static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
+      copy_words<<<parts_of(words, kThreads), kThreads, 0, stream_>>>(
+          static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from), words);
+      expect_success(cudaGetLastError(), part);
+      return;
+    }
+    expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), part);
+  }
+
   // As many blocks as the GPU runs at once.
   template <class Function>
-  std::uint32_t grid_of(Function function, std::uint32_t threads) {
+  std::uint32_t grid_of(Function function, std::uint32_t threads, std::size_t shared_bytes) {
     int blocks = 0;
-    expect_success(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function,
-                                                                 static_cast<int>(threads), 0),
+    expect_success(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                       &blocks, function, static_cast<int>(threads), shared_bytes),
                    "occupancy");
     return multiprocessors_ * static_cast<std::uint32_t>(std::max(blocks, 1));
   }
-  void mark(const char* part) {
-    if (profiling_) {
+  template <class Launches>
+  cudaGraphExec_t graph_of(const Launches& launches) {
+    cudaGraph_t graph = nullptr;
+    expect_success(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "graph");
+    is_capturing_ = true;
+    launches();
+    is_capturing_ = false;
+    expect_success(cudaStreamEndCapture(stream_, &graph), "graph");
+    cudaGraphExec_t ready = nullptr;
+    expect_success(cudaGraphInstantiate(&ready, graph, 0), "graph");
+    expect_success(cudaGraphDestroy(graph), "graph");
+    return ready;
+  }
+
+  // Runs a graph with an event before each kernel and copy.
+  template <class Launches>
+  void run_timed(Launches launches) {
+    marks_.clear();
+    const cudaGraphExec_t graph = graph_of([&] {
+      launches();
+      mark("", false);
+    });
+    expect_success(cudaGraphLaunch(graph, stream_), "graph");
+    wait();
+    expect_success(cudaGraphExecDestroy(graph), "graph");
+    for (std::size_t i = 0; i + 1 < marks_.size(); ++i) {
+      float milliseconds = 0.0F;
+      expect_success(cudaEventElapsedTime(&milliseconds, events_[i], events_[i + 1]), "event");
+      times_.push_back({marks_[i].first, marks_[i].second, milliseconds / 1e3});
+    }
+  }
+
+  void mark(const char* part, bool is_copy) {
+    if (!profiling_ || !is_capturing_) {
+      return;
+    }
+    marks_.emplace_back(part, is_copy);
+    if (marks_.size() > events_.size()) {
       cudaEvent_t event = nullptr;
       expect_success(cudaEventCreate(&event), "event");
-      expect_success(cudaEventRecord(event, stream_), "event");
-      events_.emplace_back(part, event);
+      events_.push_back(event);
     }
+    expect_success(
+        cudaEventRecordWithFlags(events_[marks_.size() - 1], stream_, cudaEventRecordExternal),
+        "event");
   }
   // Graphs of other generations name memory that has moved.
   void drop_graphs(std::uint64_t generation) {
@@ -393,7 +373,10 @@ class CudaExecutor {
   std::uint32_t multiprocessors_ = 1;
   std::map<Key, cudaGraphExec_t> graphs_;
   bool profiling_ = false;
-  std::vector<std::pair<std::string, cudaEvent_t>> events_;
+  bool is_capturing_ = false;
+  std::vector<std::pair<const char*, bool>> marks_;  // of the graph that is timed
+  std::vector<cudaEvent_t> events_;                  // one for each mark
+  std::vector<PartTime> times_;
 };
 
 }  // namespace mcnb::device

@@ -1,7 +1,7 @@
 // The rounds on a GPU. In its place no_cuda.cpp is built where there is no compiler for it.
 
 #include "mcnb/bandit/mcnb/device/cuda_executor.h"
-#include "mcnb/bandit/mcnb/device/device_rounds.h"
+#include "mcnb/bandit/mcnb/device/device_contents.h"
 
 namespace mcnb::device {
 namespace {
@@ -28,7 +28,7 @@ std::string why_not() {
     return std::string("there is no GPU (") + cudaGetErrorString(error) + ")";
   }
   cudaFuncAttributes attributes;
-  if (cudaFuncGetAttributes(&attributes, run_threads<CopyRows>) != cudaSuccess) {
+  if (cudaFuncGetAttributes(&attributes, run_threads<FillLearners>) != cudaSuccess) {
     cudaGetLastError();
     cudaDeviceProp properties;
     cudaGetDeviceProperties(&properties, 0);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include "mcnb/bandit/mcnb/device/cuda_bulk.h"
 #include "mcnb/bandit/mcnb/device/network_kernels.h"
 
 // The pass over all learners on a GPU. It is limited by memory: networks stream through shared
@@ -14,41 +15,6 @@ inline constexpr std::uint32_t kScanGroups = kScanThreads / kLanes;  // learners
 inline constexpr std::uint32_t kScanUsers = 32;  // of a tile: the bits of one word
 inline constexpr std::uint32_t kScanPieces = kScanUsers / kScanGroups;  // of a tile
 inline constexpr std::uint32_t kMostStages = 8;
-
-#if __CUDA_ARCH__ >= 900
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-__device__ __forceinline__ void init_barrier(std::uint64_t* barrier) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)));
-}
-// Copies `bytes` to shared memory; the barrier opens when they are there.
-__device__ __forceinline__ void copy_bulk(void* to, const void* from, std::uint32_t bytes,
-                                          std::uint64_t* barrier) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier))
-      : "memory");
-}
-__device__ __forceinline__ void wait_for(std::uint64_t* barrier, std::uint32_t phase) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra ready;\n"
-      "bra again;\n"
-      "ready:\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(phase)
-      : "memory");
-}
-#endif
 
 // What all threads of a block share beside the networks.
 struct ScanShared {
@@ -136,8 +102,7 @@ __global__ void __launch_bounds__(kScanThreads, kVectors > 8 ? 2 : 4)
     for (std::uint32_t i = 0; i < stages; ++i) {
       init_barrier(&shared.full[i]);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   // Piece p of this block is a part of its tile p / kScanPieces.
@@ -148,6 +113,7 @@ __global__ void __launch_bounds__(kScanThreads, kVectors > 8 ? 2 : 4)
     const std::uint32_t tile = blockIdx.x + piece / kScanPieces * gridDim.x;
     const std::size_t first = std::size_t{tile} * kScanUsers + piece % kScanPieces * kScanGroups;
     const std::uint32_t stage = piece % stages;
+    expect_bytes(&shared.full[stage], stage_floats * 4U);
     copy_bulk(room + stage * stage_floats, state.learners + first * state.stride, stage_floats * 4U,
               &shared.full[stage]);
   };

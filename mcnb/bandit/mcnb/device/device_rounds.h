@@ -28,7 +28,6 @@ class DeviceRounds final : public Rounds {
     state_.stride = (shape.parameter_count() + 3) / 4 * 4;
     state_.event_stride = (std::size_t{shape.inputs} + 1 + 3) / 4 * 4;
     state_.theta = make<float>(state_.stride, "Theta");
-    state_.moved = make<float>(state_.stride, "Theta");
     state_.refs_used = make<std::uint64_t>(1, "histories");
     make_tasks();
     set_users(sizes.users);
@@ -54,10 +53,7 @@ class DeviceRounds final : public Rounds {
     check(!arms.empty() && arms.size() <= kMostArms, "a pass has 1 to 16 arms");
     make_arms(arms.size());
     write_task(arms);
-    const std::size_t floats = arms.size() * 2 * state_.padded + task_->rows * state_.stride;
-    state_.rows = state_.adapted + arms.size() * 2 * state_.padded;
-    executor_.run({kPass, arms.size(), task_->rows, generation_},
-                  [&] { launch_pass(arms.size(), floats); });
+    executor_.run({kPass, arms.size(), 0, generation_}, [&] { launch_pass(arms.size()); });
     executor_.wait();
     arm_count_ = arms.size();
     return results();
@@ -65,8 +61,7 @@ class DeviceRounds final : public Rounds {
 
   std::span<const float> learner_of_pass(std::size_t arm) const override {
     check(arm < arm_count_, "the arm is of the last pass");
-    const float* rows = host_adapted() + arm_count_ * 2 * state_.padded;
-    return {rows + row_of_[arm] * state_.stride, sizes_.shape.parameter_count()};
+    return {state_.rows + row_of_[arm] * state_.stride, sizes_.shape.parameter_count()};
   }
 
   std::vector<UserId> members(std::size_t arm) override {
@@ -146,6 +141,11 @@ class DeviceRounds final : public Rounds {
 
   void set_profiling(bool on) override { executor_.set_profiling(on); }
   std::vector<PartTime> part_times() override { return executor_.part_times(); }
+  double seconds_to_read() override {
+    return executor_.shortest_seconds([&] {
+      executor_.threads(ReadLearners{state_, state_.moved}, "read");
+    });
+  }
 
  private:
   static constexpr std::size_t kFirstEventsOfAUser = 8;
@@ -160,7 +160,7 @@ class DeviceRounds final : public Rounds {
   template <class T>
   T* make(std::size_t count, const char* what) {
     held_.push_back({executor_.allocate(count * sizeof(T), what), count * sizeof(T)});
-    executor_.zero(held_.back().memory, count * sizeof(T));
+    executor_.zero(held_.back().memory, count * sizeof(T), what);
     ++generation_;
     return static_cast<T*>(held_.back().memory);
   }
@@ -184,7 +184,7 @@ class DeviceRounds final : public Rounds {
   void grow(T*& memory, std::size_t kept, std::size_t count, const char* what) {
     T* const larger = make<T>(count, what);
     if (kept > 0) {
-      executor_.copy(larger, memory, kept * sizeof(T));
+      executor_.copy(larger, memory, kept * sizeof(T), what);
     }
     drop(memory);
     memory = larger;
@@ -202,20 +202,23 @@ class DeviceRounds final : public Rounds {
     state_.xs = reinterpret_cast<const float*>(state_.task + 1);
     state_.packed = state_.xs + floats;
 
-    lesson_bytes_ = sizeof(Lesson) + state_.inputs * sizeof(float);
-    state_.lesson = reinterpret_cast<const Lesson*>(make<char>(lesson_bytes_, "tasks"));
+    // A lesson, its x and empty totals go to the device; the totals and Theta come back.
+    lesson_bytes_ = (sizeof(Lesson) + state_.inputs * sizeof(float) + 7) / 8 * 8;
+    const std::size_t whole = lesson_bytes_ + sizeof(LessonTotals) + state_.stride * sizeof(float);
+    char* const lesson = make<char>(whole, "tasks");
+    state_.lesson = reinterpret_cast<const Lesson*>(lesson);
     state_.lesson_x = reinterpret_cast<const float*>(state_.lesson + 1);
-    lesson_ = make_host<Lesson>(1 + lesson_bytes_ / sizeof(Lesson));
+    state_.lesson_totals = reinterpret_cast<LessonTotals*>(lesson + lesson_bytes_);
+    state_.moved = reinterpret_cast<float*>(state_.lesson_totals + 1);
+    char* const host_lesson = make_host<char>(whole);
+    lesson_ = reinterpret_cast<Lesson*>(host_lesson);
+    lesson_totals_ = reinterpret_cast<LessonTotals*>(host_lesson + lesson_bytes_);
+    moved_ = reinterpret_cast<float*>(lesson_totals_ + 1);
 
-    const std::size_t most = kMostArms * (2 * state_.padded + state_.stride);
-    state_.totals = reinterpret_cast<ArmTotals*>(
-        make<char>(kArmSlots * sizeof(ArmTotals) + most * sizeof(float), "results"));
-    state_.adapted = reinterpret_cast<float*>(state_.totals + kArmSlots);
-    totals_ = reinterpret_cast<ArmTotals*>(
-        make_host<char>(kArmSlots * sizeof(ArmTotals) + most * sizeof(float)));
-    state_.lesson_totals = make<LessonTotals>(1, "results");
-    lesson_totals_ = make_host<LessonTotals>(1);
-    moved_ = make_host<float>(state_.stride);
+    state_.totals = make<ArmTotals>(kArmSlots, "results");
+    state_.found = make_host<ArmTotals>(kMostArms);
+    state_.adapted = make_host<float>(kMostArms * 2 * state_.padded);
+    state_.rows = make_host<float>(kMostArms * state_.stride);
   }
 
   // Room for so many users, without anything about them.
@@ -277,6 +280,7 @@ class DeviceRounds final : public Rounds {
     if (count <= state_.event_capacity) {
       return;
     }
+    check(count < kSharedEvent, "references to events have 31 bits");
     const std::size_t room = events_ == 0 ? count : std::max(count, events_ + events_ / 4);
     grow(state_.events, events_ * state_.event_stride, room * state_.event_stride, "events");
     state_.event_capacity = room;
@@ -317,34 +321,28 @@ class DeviceRounds final : public Rounds {
     }
   }
 
-  void launch_pass(std::size_t arms, std::size_t floats) {
+  void launch_pass(std::size_t arms) {
     const auto count = static_cast<std::uint32_t>(arms);
     char* const task = reinterpret_cast<char*>(const_cast<Task*>(state_.task));
     executor_.send(task, task_, task_bytes_, "send the arms");
-    executor_.zero(state_.chunk_members, 2 * arms_room_ * state_.chunks * sizeof(std::uint32_t));
     with_vectors([&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
-      executor_.groups(count, EstimateOwn<kVectors>{state_}, "own estimates");
-      executor_.threads(CopyRows{state_}, "own networks");
+      executor_.blocks(count, 1, OwnLearners<kVectors>{state_}, "own learners");
       executor_.template scan<kVectors>(state_, "scan");
+      executor_.blocks(count, 2, CountBefore{state_}, "count members");
       executor_.blocks(count, state_.chunks, DrawEvents{state_}, "draw");
       executor_.blocks(count, state_.chunks, CountFirsts{state_}, "count");
       executor_.blocks(count, state_.chunks, ListDraws{state_}, "list");
-      executor_.counted_groups(AdaptToBlock<kVectors>{state_}, "adapt");
+      executor_.counted_blocks(AdaptToBlock<kVectors>{state_}, "adapt");
     });
-    executor_.threads(SumBlocks{{state_, false}}, "sum");
-    executor_.blocks(count, 1, SumGroups{{state_, false}}, "sum groups");
-    executor_.fetch(totals_, state_.totals, kArmSlots * sizeof(ArmTotals) + floats * sizeof(float),
-                    "fetch the results");
+    launch_sums({state_, false}, count, "sum");
   }
-
-  const float* host_adapted() const { return reinterpret_cast<const float*>(totals_ + kArmSlots); }
 
   std::vector<PassResult> results() const {
     std::vector<PassResult> all;
     for (std::size_t arm = 0; arm < arm_count_; ++arm) {
-      const ArmTotals& totals = totals_[arm];
-      const float* adapted = host_adapted() + arm * 2 * state_.padded;
+      const ArmTotals& totals = state_.found[arm];
+      const float* adapted = state_.adapted + arm * 2 * state_.padded;
       all.push_back({.members = totals.members,
                      .participants = totals.participants,
                      .draws = totals.draws,
@@ -361,6 +359,8 @@ class DeviceRounds final : public Rounds {
     make_arms(1);
     executor_.wait();
     *lesson_ = lesson;
+    *lesson_totals_ = {};
+    lesson_->moves_theta = moves_theta ? 1 : 0;
     std::copy(x.begin(), x.end(), reinterpret_cast<float*>(lesson_ + 1));
     moves_theta_ = moves_theta;
     executor_.run({kBegin, moves_theta, 0, generation_}, [&] { launch_begin(); });
@@ -370,28 +370,37 @@ class DeviceRounds final : public Rounds {
 
   void launch_begin() {
     char* const lesson = reinterpret_cast<char*>(const_cast<Lesson*>(state_.lesson));
-    executor_.send(lesson, lesson_, lesson_bytes_, "send the reward");
-    executor_.zero(state_.lesson_totals, sizeof(LessonTotals));
+    executor_.send(lesson, lesson_, lesson_bytes_ + sizeof(LessonTotals), "send the reward");
     executor_.blocks(1, state_.chunks, ListMembers{state_}, "members");
     if (moves_theta_) {
       with_vectors([&](auto vectors) {
         constexpr int kVectors = decltype(vectors)::value;
-        executor_.counted_groups(MoveByBlock<kVectors>{state_}, "move Theta");
+        executor_.counted_blocks(MoveByBlock<kVectors>{state_}, "moves of Theta");
       });
-      executor_.threads(SumBlocks{{state_, true}}, "sum moves");
-      executor_.blocks(1, 1, SumGroups{{state_, true}}, "sum groups of moves");
-      executor_.fetch(moved_, state_.moved, state_.stride * sizeof(float), "fetch Theta");
+      launch_sums({state_, true}, 1, "sum of the moves");
     }
-    executor_.fetch(lesson_totals_, state_.lesson_totals, sizeof(LessonTotals), "fetch the counts");
+    executor_.fetch(lesson_totals_, state_.lesson_totals, lesson_result_bytes(),
+                    "fetch the lesson's results");
+  }
+  std::size_t lesson_result_bytes() const {
+    return sizeof(LessonTotals) + (moves_theta_ ? state_.stride * sizeof(float) : 0);
+  }
+
+  // Adds the sums of blocks. A block of threads for each arm is quick with few of them.
+  void launch_sums(const PartsOfArms& parts, std::uint32_t arms, const char* part) {
+    constexpr std::uint32_t kFew = 512;
+    std::uint32_t level = 0;
+    for (std::uint32_t most = state_.blocks; most > kFew; most = parts_of(most, kDrawsPerBlock)) {
+      executor_.threads(SumBlocks{parts, level++}, part);
+    }
+    const auto slices = parts_of(static_cast<std::uint32_t>(parts.length()), kNumbersPerSlice);
+    executor_.blocks(arms, slices, SumGroups{parts, level}, part);
   }
 
   void launch_finish() {
-    if (moves_theta_) {
-      executor_.copy(state_.theta, state_.moved, state_.stride * sizeof(float));
-    }
     with_vectors([&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
-      executor_.counted_groups(StepLearner<kVectors>{state_}, "step");
+      executor_.template step<kVectors>(state_, "step");
     });
     executor_.threads(Remember<typename Executor::Atomics>{state_}, "remember");
   }
@@ -428,69 +437,8 @@ class DeviceRounds final : public Rounds {
   float* xs_ = nullptr;
   float* packed_ = nullptr;
   Lesson* lesson_ = nullptr;
-  ArmTotals* totals_ = nullptr;
   LessonTotals* lesson_totals_ = nullptr;
   float* moved_ = nullptr;
 };
-
-template <class Executor>
-Contents DeviceRounds<Executor>::download() {
-  executor_.wait();
-  const std::size_t count = sizes_.shape.parameter_count();
-  Contents all;
-  all.theta.resize(count);
-  executor_.to_host(all.theta.data(), state_.theta, count * sizeof(float));
-  all.trained.resize(state_.users);
-  executor_.to_host(all.trained.data(), state_.trained, all.trained.size() * 4);
-  all.learners.resize(state_.users * count);
-  executor_.rows_to_host(all.learners.data(), state_.learners, count, state_.stride, state_.users);
-  const std::size_t record = std::size_t{state_.inputs} + 1;
-  all.events.resize(events_ * record);
-  executor_.rows_to_host(all.events.data(), state_.events, record, state_.event_stride, events_);
-  std::vector<History> histories(state_.users);
-  executor_.to_host(histories.data(), state_.histories, histories.size() * sizeof(History));
-  std::uint64_t used = 0;
-  executor_.to_host(&used, state_.refs_used, sizeof used);
-  std::vector<std::uint32_t> refs(used);
-  executor_.to_host(refs.data(), state_.refs, used * 4);
-  for (const History& history : histories) {
-    const std::uint32_t* first = refs.data() + history.begin;
-    all.references.emplace_back(first, first + history.size);
-  }
-  return all;
-}
-
-template <class Executor>
-void DeviceRounds<Executor>::upload(const Contents& contents) {
-  executor_.wait();
-  const std::size_t count = sizes_.shape.parameter_count();
-  set_users(contents.trained.size());
-  executor_.to_device(state_.theta, contents.theta.data(), count * sizeof(float));
-  executor_.to_device(state_.trained, contents.trained.data(), contents.trained.size() * 4);
-  executor_.rows_to_device(state_.learners, contents.learners.data(), count, state_.stride,
-                           state_.users);
-  const std::size_t record = std::size_t{state_.inputs} + 1;
-  events_ = 0;
-  make_events(contents.events.size() / record);
-  events_ = contents.events.size() / record;
-  executor_.rows_to_device(state_.events, contents.events.data(), record, state_.event_stride,
-                           events_);
-  std::vector<History> histories;
-  std::vector<std::uint32_t> refs;
-  std::vector<std::uint32_t> has_history(state_.words);
-  for (const std::vector<std::uint32_t>& events : contents.references) {
-    const auto user = static_cast<std::uint32_t>(histories.size());
-    has_history[user / 32] |= events.empty() ? 0U : 1U << user % 32;
-    const auto size = static_cast<std::uint32_t>(events.size());
-    histories.push_back({refs.size(), size, size});
-    refs.insert(refs.end(), events.begin(), events.end());
-  }
-  const std::uint64_t used = refs.size();
-  make_refs(used);
-  executor_.to_device(state_.histories, histories.data(), histories.size() * sizeof(History));
-  executor_.to_device(state_.refs, refs.data(), used * 4);
-  executor_.to_device(state_.refs_used, &used, sizeof used);
-  executor_.to_device(state_.has_history, has_history.data(), has_history.size() * 4);
-}
 
 }  // namespace mcnb::device

@@ -12,7 +12,11 @@ inline constexpr std::uint32_t kUsersPerChunk = 1024;  // also draws
 inline constexpr std::uint32_t kMostWidth = 256;       // hidden units that registers can hold
 inline constexpr std::uint32_t kArmSlots = 2 * kMostArmsAtOnce;  // kernels take arms in tiles
 
-// A user's list of events: refs[begin] .. refs[begin + size - 1].
+// In a reference to an event: more than one learner remembers it. Only such events can be drawn by
+// several members of a cluster.
+inline constexpr std::uint32_t kSharedEvent = 0x80000000U;
+
+// A user's list of references to events: refs[begin] .. refs[begin + size - 1].
 struct History {
   std::uint64_t begin;
   std::uint32_t size;
@@ -48,6 +52,7 @@ struct Lesson {
   std::uint32_t served;    // the learner that the reward is for
   std::uint32_t is_alone;  // whether it learns alone
   std::uint32_t event;
+  std::uint32_t moves_theta;
   float reward;
   float rate;  // of the user-learners
 };
@@ -101,11 +106,11 @@ struct State {
   const float* lesson_x;
 
   std::uint32_t* masks;               // [arm][words]: who agrees
-  std::uint32_t* chunk_members;       // [arm][chunks]
-  std::uint32_t* chunk_participants;  // [arm][chunks]
+  std::uint32_t* chunk_members;       // [arm][chunks]; soon how many there are before the chunk
+  std::uint32_t* chunk_participants;  // [arm][chunks]; likewise
   std::uint32_t* chunk_firsts;        // [arm][chunks], of draws
-  std::uint32_t* drawn;               // [arm][users]: the event of each participant
-  EventUse* uses;                     // [arm][event_capacity]; nobody between passes
+  std::uint32_t* drawn;               // [arm][users]: the reference that each participant drew
+  EventUse* uses;                     // [arm][event_capacity]; of shared events, during a pass
   CountedDraw* draws;                 // [arm][users]: the different events, in order
   float* parts;                       // [arm][blocks][2 * padded], or of a step of Theta
   float* groups;                      // sums of parts, level by level
@@ -113,8 +118,11 @@ struct State {
   std::uint32_t* members;  // of a lesson
 
   ArmTotals* totals;  // [kArmSlots]
-  float* adapted;     // [arm][2 * padded]: W_1 x and W_2 after the step
-  float* rows;        // [row][stride]: the arms' learners
+  // Memory of the host, which the device writes for it.
+  ArmTotals* found;  // [arm]: the totals, in the end
+  float* adapted;    // [arm][2 * padded]: W_1 x and W_2 after the step
+  float* rows;       // [row][stride]: the arms' learners
+
   LessonTotals* lesson_totals;
   float* moved;  // Theta after a step
 };

@@ -7,20 +7,34 @@
 // Kernels that draw past events of a cluster's members, as MemberDraws does on the CPU.
 namespace mcnb::device {
 
+// By block, for each arm and each of two counts: the numbers of members, and of participants, of
+// the chunks become the numbers before each chunk.
+struct CountBefore {
+  State state;
+
+  template <class Block>
+  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t which) const {
+    std::uint32_t* counts = which == 0 ? state.chunk_members : state.chunk_participants;
+    const std::uint32_t all =
+        block.exclusive_prefix(counts + arm * std::size_t{state.chunks}, state.chunks);
+    block.once(
+        [&] { (which == 0 ? state.totals[arm].members : state.totals[arm].participants) = all; });
+  }
+};
+
 // By block, for each chunk of an arm: every participant draws an event of its history.
 struct DrawEvents {
   State state;
 
   template <class Block>
   MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t chunk) const {
-    const std::uint32_t* before = state.chunk_participants + arm * std::size_t{state.chunks};
     const std::uint32_t* mask = state.masks + arm * std::size_t{state.words};
-    std::uint32_t* drawn = state.drawn + arm * std::size_t{state.users};
+    const std::uint32_t offset = state.chunk_participants[arm * std::size_t{state.chunks} + chunk];
+    std::uint32_t* drawn = state.drawn + arm * std::size_t{state.users} + offset;
     EventUse* uses = state.uses + arm * state.event_capacity;
     const std::uint32_t key[2] = {state.task->keys[arm][0], state.task->keys[arm][1]};
-    const std::uint32_t offset = block.sum(chunk, [&](std::uint32_t i) { return before[i]; });
     const std::uint32_t first_user = chunk * kUsersPerChunk;
-    const std::uint32_t found = block.compact(
+    block.compact(
         min_of(kUsersPerChunk, state.users - first_user),
         [&](std::uint32_t i) {
           return has_bit(mask, first_user + i) && has_bit(state.has_history, first_user + i);
@@ -29,22 +43,25 @@ struct DrawEvents {
           const std::uint32_t user = first_user + i;
           const History history = state.histories[user];
           const std::uint32_t position = below(key, user, history.size);
-          const std::uint32_t event = state.refs[history.begin + position];
-          drawn[offset + rank] = event;
-          block.atomic_max(&uses[event].inverted_first, ~(offset + rank));
-          block.atomic_add(&uses[event].count, 1U);
+          const std::uint32_t reference = state.refs[history.begin + position];
+          drawn[rank] = reference;
+          if ((reference & kSharedEvent) != 0) {
+            EventUse& use = uses[reference & ~kSharedEvent];
+            if (use.inverted_first < ~(offset + rank)) {  // which also holds if it is out of date
+              block.atomic_max(&use.inverted_first, ~(offset + rank));
+            }
+            block.atomic_add(&use.count, 1U);
+          }
         });
-    if (chunk + 1 == state.chunks) {
-      const std::uint32_t* members = state.chunk_members + arm * std::size_t{state.chunks};
-      const std::uint32_t all =
-          block.sum(state.chunks, [&](std::uint32_t i) { return members[i]; });
-      block.once([&] {
-        state.totals[arm].members = all;
-        state.totals[arm].participants = offset + found;
-      });
-    }
   }
 };
+
+// Whether draw `position` is the first of its event.
+MCNB_ON_DEVICE bool is_first_draw(const EventUse* uses, std::uint32_t reference,
+                                  std::uint32_t position) {
+  return (reference & kSharedEvent) == 0 ||
+         uses[reference & ~kSharedEvent].inverted_first == ~position;
+}
 
 // By block, for each chunk of an arm's draws: how many are the first of their event.
 struct CountFirsts {
@@ -61,7 +78,7 @@ struct CountFirsts {
     }
     const std::uint32_t firsts =
         block.sum(min_of(kUsersPerChunk, participants - first), [&](std::uint32_t i) {
-          return uses[drawn[first + i]].inverted_first == ~(first + i) ? 1U : 0U;
+          return is_first_draw(uses, drawn[first + i], first + i) ? 1U : 0U;
         });
     block.once([&] { state.chunk_firsts[arm * std::size_t{state.chunks} + chunk] = firsts; });
   }
@@ -86,11 +103,16 @@ struct ListDraws {
     const std::uint32_t offset = block.sum(chunk, [&](std::uint32_t i) { return before[i]; });
     const std::uint32_t found = block.compact(
         min_of(kUsersPerChunk, participants - first),
-        [&](std::uint32_t i) { return uses[drawn[first + i]].inverted_first == ~(first + i); },
+        [&](std::uint32_t i) { return is_first_draw(uses, drawn[first + i], first + i); },
         [&](std::uint32_t i, std::uint32_t rank) {
-          EventUse& use = uses[drawn[first + i]];
-          draws[offset + rank] = {drawn[first + i], use.count};
-          use = {0, 0};  // draws of the event that come later are still not its first
+          const std::uint32_t reference = drawn[first + i];
+          const std::uint32_t event = reference & ~kSharedEvent;
+          if ((reference & kSharedEvent) == 0) {
+            draws[offset + rank] = {event, 1};
+          } else {
+            draws[offset + rank] = {event, uses[event].count};
+            uses[event] = {0, 0};  // draws of the event that come later are still not its first
+          }
         });
     if (first + kUsersPerChunk >= participants) {
       block.once([&] { state.totals[arm].draws = offset + found; });

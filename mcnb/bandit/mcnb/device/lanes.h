@@ -11,12 +11,12 @@
 #define MCNB_ON_DEVICE __device__ __forceinline__
 #define MCNB_ON_BOTH __host__ __device__ __forceinline__
 #define MCNB_UNROLL _Pragma("unroll")
-#define MCNB_UNROLL_BY_8 _Pragma("unroll 8")
+#define MCNB_UNROLL_BY_16 _Pragma("unroll 16")
 #else
 #define MCNB_ON_DEVICE inline
 #define MCNB_ON_BOTH inline
 #define MCNB_UNROLL
-#define MCNB_UNROLL_BY_8
+#define MCNB_UNROLL_BY_16
 #endif
 
 namespace mcnb::device {
@@ -58,6 +58,31 @@ struct Lanes {
       a = __fadd_rn(a, __shfl_xor_sync(half, a, distance));
     }
     return a;
+  }
+  // Bit j says whether holds(j, the sum of all lanes of a[j]). The adds are those of sum(), but a
+  // thread keeps only every second value after each of them, and ends with one value to look at.
+  // Overwrites `a`.
+  template <int kCount, class Holds>
+  static MCNB_ON_DEVICE std::uint32_t bits_of_sums(Wide (&a)[kCount], Holds holds) {
+    static_assert(kCount <= static_cast<int>(kLanes), "a thread keeps at most one value");
+    const std::uint32_t half = 0xffffU << (threadIdx.x & 16U);
+    std::uint32_t own = lane();
+#pragma unroll
+    for (int distance = 8; distance > 0; distance /= 2) {
+      const bool takes_upper = (lane() & distance) != 0;
+#pragma unroll
+      for (int j = 0; j < distance && j < kCount; ++j) {
+        Wide sent = a[j];
+        if (j + distance < kCount) {
+          sent = takes_upper ? a[j] : a[j + distance];
+          a[j] = takes_upper ? a[j + distance] : a[j];
+        }
+        a[j] = __fadd_rn(a[j], __shfl_xor_sync(half, sent, distance));
+      }
+      own -= takes_upper && own >= kCount ? distance : 0;
+    }
+    const std::uint32_t bits = __ballot_sync(half, holds(own, a[0]));
+    return bits >> (threadIdx.x & 16U) & ((1U << kCount) - 1);
   }
   // True in one thread of the group.
   static MCNB_ON_DEVICE bool is_first() { return lane() == 0; }
@@ -116,11 +141,24 @@ struct Lanes {
     }
     return sums[0];
   }
+  template <int kCount, class Holds>
+  static std::uint32_t bits_of_sums(const Wide (&a)[kCount], Holds holds) {
+    std::uint32_t bits = 0;
+    for (std::uint32_t j = 0; j < kCount; ++j) {
+      bits |= holds(j, sum(a[j])) ? 1U << j : 0U;
+    }
+    return bits;
+  }
   static bool is_first() { return true; }
 };
 #endif
 
 using Wide = Lanes::Wide;
+
+// What a thread reads or writes at once; strides of networks are whole numbers of them.
+struct alignas(16) FourNumbers {
+  float number[4];
+};
 
 MCNB_ON_BOTH std::uint32_t min_of(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 

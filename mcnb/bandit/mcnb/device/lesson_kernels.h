@@ -15,7 +15,6 @@ struct ListMembers {
   template <class Block>
   MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t, std::uint32_t chunk) const {
     const std::uint32_t arm = state.lesson->arm;
-    const std::uint32_t* before = state.chunk_members + arm * std::size_t{state.chunks};
     const std::uint32_t* mask = state.masks + arm * std::size_t{state.words};
     const auto note = [&](std::uint32_t position, std::uint32_t user) {
       state.members[position] = user;
@@ -34,15 +33,15 @@ struct ListMembers {
       });
       return;
     }
-    const std::uint32_t offset = block.sum(chunk, [&](std::uint32_t i) { return before[i]; });
+    const std::uint32_t offset = state.chunk_members[arm * std::size_t{state.chunks} + chunk];
     const std::uint32_t first_user = chunk * kUsersPerChunk;
-    const std::uint32_t found = block.compact(
+    block.compact(
         min_of(kUsersPerChunk, state.users - first_user),
         [&](std::uint32_t i) { return has_bit(mask, first_user + i); },
         [&](std::uint32_t i, std::uint32_t rank) { note(offset + rank, first_user + i); });
-    if (chunk + 1 == state.chunks) {
+    if (chunk == 0) {
       block.once([&] {
-        state.lesson_totals->members = offset + found;
+        state.lesson_totals->members = state.totals[arm].members;
         state.lesson_totals->refs_used = *state.refs_used;
       });
     }
@@ -53,50 +52,64 @@ struct ListMembers {
   }
 };
 
-// By group, for each learner of a lesson: a step on (f(x) - r)^2 / 2.
+// A step of a network on (f(x) - r)^2 / 2, for the x and r of a lesson.
+template <int kVectors>
+MCNB_ON_DEVICE void step_network(const State& state, float* network) {
+  float* last = network + std::size_t{state.inputs} * state.width;
+  const float* x[1] = {state.lesson_x};
+  Wide units[1][kVectors];
+  first_layer<1, kVectors>(network, state.width, state.inputs, x, units);
+  const float value = last_layer<kVectors>(last, state.width, units[0]);
+  const float factor = -state.lesson->rate * (value - state.lesson->reward);
+  Wide signals[kVectors];
+  MCNB_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    const Wide w = Lanes::load(last, kLanes * v, state.width);
+    signals[v] = Lanes::where_positive(units[0][v], w);
+    Lanes::store(last, kLanes * v, state.width, Lanes::multiply_add(units[0][v], factor, w));
+  }
+  float* row = network;
+  for (std::uint32_t i = 0; i < state.inputs; ++i, row += state.width) {
+    if (x[0][i] == 0.0F) {
+      continue;
+    }
+    const float scale = factor * x[0][i];
+    MCNB_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const Wide w = Lanes::load(row, kLanes * v, state.width);
+      Lanes::store(row, kLanes * v, state.width, Lanes::multiply_add(signals[v], scale, w));
+    }
+  }
+}
+
+// By group, for each learner of a lesson: its step.
 template <int kVectors>
 struct StepLearner {
   State state;
 
   MCNB_ON_DEVICE std::size_t count() const { return state.lesson_totals->members; }
   MCNB_ON_DEVICE void operator()(std::size_t item) const {
-    float* network = state.learners + state.members[item] * state.stride;
-    float* last = network + std::size_t{state.inputs} * state.width;
-    const float* x[1] = {state.lesson_x};
-    Wide units[1][kVectors];
-    first_layer<1, kVectors>(network, state.width, state.inputs, x, units);
-    const float value = last_layer<kVectors>(last, state.width, units[0]);
-    const float factor = -state.lesson->rate * (value - state.lesson->reward);
-    Wide signals[kVectors];
-    MCNB_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      const Wide w = Lanes::load(last, kLanes * v, state.width);
-      signals[v] = Lanes::where_positive(units[0][v], w);
-      Lanes::store(last, kLanes * v, state.width, Lanes::multiply_add(units[0][v], factor, w));
-    }
-    float* row = network;
-    for (std::uint32_t i = 0; i < state.inputs; ++i, row += state.width) {
-      if (x[0][i] == 0.0F) {
-        continue;
-      }
-      const float scale = factor * x[0][i];
-      MCNB_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        const Wide w = Lanes::load(row, kLanes * v, state.width);
-        Lanes::store(row, kLanes * v, state.width, Lanes::multiply_add(signals[v], scale, w));
-      }
-    }
+    step_network<kVectors>(state, state.learners + state.members[item] * state.stride);
   }
 };
 
-// By thread, for each learner of a lesson: its history and count grow. The first thread also stores
-// the event itself.
+// By thread, for each learner of a lesson: its history and count grow. Some threads also move
+// Theta, and the first stores the event itself.
 template <class Atomics>
 struct Remember {
   State state;
 
-  MCNB_ON_DEVICE std::size_t count() const { return state.lesson_totals->members; }
+  MCNB_ON_DEVICE std::size_t members() const { return state.lesson_totals->members; }
+  MCNB_ON_DEVICE std::size_t count() const {
+    return members() > state.stride ? members() : state.stride;
+  }
   MCNB_ON_DEVICE void operator()(std::size_t item) const {
+    if (item < state.stride && state.lesson->moves_theta != 0) {
+      state.theta[item] = state.moved[item];
+    }
+    if (item >= members()) {
+      return;
+    }
     const std::uint32_t event = state.lesson->event;
     if (item == 0) {
       float* record = state.events + event * state.event_stride;
@@ -119,7 +132,7 @@ struct Remember {
     if (history.size == 0) {
       Atomics::set_bits(state.has_history + user / 32, 1U << user % 32);
     }
-    state.refs[history.begin + history.size++] = event;
+    state.refs[history.begin + history.size++] = event | (members() > 1 ? kSharedEvent : 0);
     state.histories[user] = history;
   }
 };

@@ -3,7 +3,8 @@
 #include "mcnb/bandit/mcnb/device/device_state.h"
 #include "mcnb/bandit/mcnb/device/philox.h"
 
-// Users that were made, not learned, for benchmarks, where the host would take minutes.
+// For benchmarks: users that were made, not learned, which would take the host minutes, and a plain
+// read of them.
 namespace mcnb::device {
 
 // By thread, for each number of the learners: all get the same start.
@@ -29,8 +30,8 @@ MCNB_ON_DEVICE float roughly_normal(std::uint32_t a, std::uint32_t b, std::uint6
 }
 
 // By thread, for each number of the learners: distinct networks with weights of deviation scale *
-// sqrt(2 / m), W_2 with scale * sqrt(1 / m), so that f(x) has a deviation of about scale^2 over the
-// users for features of unit length.
+// sqrt(2 / m), W_2 with scale * sqrt(1 / m), so that f(x) has a deviation of about scale^2 /
+// sqrt(m) over the users for features of unit length.
 struct MakeLearners {
   State state;
   std::uint64_t seed;
@@ -77,6 +78,31 @@ struct MakeHistories {
     if (user % 32 == 0) {
       const std::uint32_t left = state.users - user;
       state.has_history[user / 32] = left >= 32 ? 0xffffffffU : (1U << left) - 1;
+    }
+  }
+};
+
+// By thread, for sixteen numbers of the learners: reads them, as fast as memory allows.
+struct ReadLearners {
+  State state;
+  float* unused;  // written by nobody, which a compiler cannot know
+
+  MCNB_ON_DEVICE std::size_t count() const { return state.words * (32 / 16) * state.stride; }
+  MCNB_ON_DEVICE void operator()(std::size_t i) const {
+    const auto* fours = reinterpret_cast<const FourNumbers*>(state.learners);
+    FourNumbers some[4];
+    MCNB_UNROLL
+    for (int turn = 0; turn < 4; ++turn) {
+      some[turn] = fours[turn * count() + i];
+    }
+    float sum = 0.0F;
+    MCNB_UNROLL
+    for (int turn = 0; turn < 4; ++turn) {
+      sum +=
+          some[turn].number[0] + some[turn].number[1] + some[turn].number[2] + some[turn].number[3];
+    }
+    if (sum == 1e30F) {
+      *unused = sum;
     }
   }
 };

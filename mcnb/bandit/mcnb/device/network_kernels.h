@@ -42,10 +42,32 @@ MCNB_ON_DEVICE float last_layer(const float* last, std::uint32_t width, Wide (&u
   return Lanes::sum(sum);
 }
 
-// f(x) of one network for the arms first .. first + kArms - 1 of packed features.
+// One feature of kArms arms. They are read in pairs, so that shared memory is asked less often;
+// tiles of an even number of arms begin at even arms.
+template <int kArms>
+MCNB_ON_DEVICE void load_arms(const float* packed, float (&x)[kArms]) {
+  struct alignas(8) Pair {
+    float first, second;
+  };
+  if constexpr (kArms % 2 == 0) {
+    MCNB_UNROLL
+    for (int pair = 0; pair < kArms / 2; ++pair) {
+      const Pair both = reinterpret_cast<const Pair*>(packed)[pair];
+      x[2 * pair] = both.first;
+      x[2 * pair + 1] = both.second;
+    }
+  } else {
+    MCNB_UNROLL
+    for (int arm = 0; arm < kArms; ++arm) {
+      x[arm] = packed[arm];
+    }
+  }
+}
+
+// f(x) of one network for kArms arms of packed features, as lanes that are still to be added.
 template <int kArms, int kVectors>
 MCNB_ON_DEVICE void estimate(const State& state, const float* network, const float* packed,
-                             float (&values)[kArms]) {
+                             Wide (&lanes)[kArms]) {
   Wide sums[kArms][kVectors];
   MCNB_UNROLL
   for (int arm = 0; arm < kArms; ++arm) {
@@ -56,16 +78,17 @@ MCNB_ON_DEVICE void estimate(const State& state, const float* network, const flo
   }
   const float* row = network;
   for (std::uint32_t i = 0; i < state.inputs; ++i, row += state.width, packed += kMostArmsAtOnce) {
+    float x[kArms];
+    load_arms<kArms>(packed, x);
     MCNB_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const Wide w = Lanes::load(row, kLanes * v, state.width);
       MCNB_UNROLL
       for (int arm = 0; arm < kArms; ++arm) {
-        sums[arm][v] = Lanes::multiply_add(w, packed[arm], sums[arm][v]);
+        sums[arm][v] = Lanes::multiply_add(w, x[arm], sums[arm][v]);
       }
     }
   }
-  Wide lanes[kArms];
   MCNB_UNROLL
   for (int arm = 0; arm < kArms; ++arm) {
     lanes[arm] = Lanes::zero();
@@ -78,36 +101,37 @@ MCNB_ON_DEVICE void estimate(const State& state, const float* network, const flo
       lanes[arm] = Lanes::multiply_add_wide(Lanes::relu(sums[arm][v]), w, lanes[arm]);
     }
   }
-  MCNB_UNROLL
-  for (int arm = 0; arm < kArms; ++arm) {
-    values[arm] = Lanes::sum(lanes[arm]);
-  }
 }
 
-// By group, for each arm: the estimate of the arm's own learner.
+// By block, for each arm: the estimate of the arm's own learner. The block of an arm also copies
+// one of the different learners for the host, and clears the arm's counts.
 template <int kVectors>
-struct EstimateOwn {
+struct OwnLearners {
   State state;
 
-  MCNB_ON_DEVICE void operator()(std::uint32_t arm) const {
-    const std::uint32_t learner = state.task->learners[arm];
-    float value[1];
-    estimate<1, kVectors>(state, state.learners + learner * state.stride, state.packed + arm,
-                          value);
-    if (Lanes::is_first()) {
-      state.totals[arm] = {.trained = state.trained[learner], .own = value[0]};
+  template <class Block>
+  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
+    if (arm < state.task->rows) {
+      const float* from = state.learners + state.task->row_learners[arm] * state.stride;
+      float* to = state.rows + arm * state.stride;
+      block.for_each(state.stride / 4, [&](std::size_t i) {
+        reinterpret_cast<FourNumbers*>(to)[i] = reinterpret_cast<const FourNumbers*>(from)[i];
+      });
     }
-  }
-};
-
-// By thread, for each number of the rows that go to the host.
-struct CopyRows {
-  State state;
-
-  MCNB_ON_DEVICE std::size_t count() const { return state.task->rows * state.stride; }
-  MCNB_ON_DEVICE void operator()(std::size_t i) const {
-    const std::uint32_t learner = state.task->row_learners[i / state.stride];
-    state.rows[i] = state.learners[learner * state.stride + i % state.stride];
+    block.for_each(state.chunks, [&](std::size_t i) {
+      state.chunk_members[arm * std::size_t{state.chunks} + i] = 0;
+      state.chunk_participants[arm * std::size_t{state.chunks} + i] = 0;
+    });
+    const std::uint32_t learner = state.task->learners[arm];
+    block.for_each_group(1, [&](std::uint32_t) {
+      Wide lanes[1];
+      estimate<1, kVectors>(state, state.learners + learner * state.stride, state.packed + arm,
+                            lanes);
+      const float own = Lanes::sum(lanes[0]);
+      if (Lanes::is_first()) {
+        state.totals[arm] = {.trained = state.trained[learner], .own = own};
+      }
+    });
   }
 };
 
@@ -115,14 +139,10 @@ struct CopyRows {
 template <int kArms, int kVectors>
 MCNB_ON_DEVICE std::uint32_t agreements(const State& state, const float* network,
                                         const float* packed, const ArmTotals* totals, float gap) {
-  float values[kArms];
-  estimate<kArms, kVectors>(state, network, packed, values);
-  std::uint32_t bits = 0;
-  MCNB_UNROLL
-  for (int arm = 0; arm < kArms; ++arm) {
-    bits |= fabsf(values[arm] - totals[arm].own) <= gap ? 1U << arm : 0U;
-  }
-  return bits;
+  Wide lanes[kArms];
+  estimate<kArms, kVectors>(state, network, packed, lanes);
+  return Lanes::bits_of_sums<kArms>(
+      lanes, [&](std::uint32_t arm, float value) { return fabsf(value - totals[arm].own) <= gap; });
 }
 
 // The same for all arms of a pass, in tiles. Bits beyond them say nothing.

@@ -56,9 +56,10 @@ struct RoundSizes {
   float rate = 0.0F;  // of the learners
 };
 
-// Time that kernels took, by the names of their parts.
+// Time that a kernel or a copy took, by the name of its part.
 struct PartTime {
   std::string name;
+  bool is_copy = false;
   double seconds = 0.0;
 };
 
@@ -100,10 +101,12 @@ class Rounds {
 
   // Fills learners and histories with numbers made on the device, for benchmarks (made_users.h).
   virtual void make_users(std::uint32_t events_per_user, std::uint64_t seed, float scale) = 0;
-  // From now on every kernel is launched by itself and timed; part_times says how long the parts of
-  // the work since then took. Otherwise a pass is one graph of kernels.
+  // From now on every kernel and copy of a pass or lesson is timed; part_times returns those since
+  // its last call, in their order.
   virtual void set_profiling(bool on) = 0;
   virtual std::vector<PartTime> part_times() = 0;
+  // The shortest of a few plain reads of all learners: what the memory allows a pass.
+  virtual double seconds_to_read() = 0;
 };
 
 // Throws Error (kUsage) if this program was built without CUDA, (kSystem) if there is no GPU or its

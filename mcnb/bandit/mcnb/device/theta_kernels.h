@@ -8,7 +8,8 @@
 // Kernels that adapt Theta to draws. Sums over draws have the order of numeric/block_sums.h.
 namespace mcnb::device {
 
-inline constexpr std::uint32_t kRowsAtOnce = 10;  // of W_1 whose moves registers hold
+inline constexpr std::uint32_t kNumbersPerSlice = 256;  // of a sum, for a block of threads
+inline constexpr std::uint32_t kRowsAtOnce = 10;        // of W_1, whose moves registers hold
 
 // Some draws of an arm, evaluated by Theta.
 template <int kDraws, int kVectors>
@@ -56,13 +57,82 @@ MCNB_ON_DEVICE float inner_product(const float* a, const float* b, std::uint32_t
   return Lanes::sum(sum) + 0.0F;
 }
 
-// By group, for each block of an arm's draws: what they add to W_1 x and W_2. The first block
+// How many blocks of threads a multiprocessor should hold, which limits the registers of each.
+constexpr int blocks_at_once(int vectors) { return vectors > 8 ? 2 : 3; }
+
+// What a block of threads knows of one of an arm's blocks of draws.
+struct BlockOfDraws {
+  std::uint32_t arm;
+  std::uint32_t first;
+  std::uint32_t count;  // at most kDrawsPerBlock
+  float* units;         // [draw][padded]: h_1
+  float* steps;         // [draw]
+  float* sum_steps;     // [draw]: the step times x_j . x
+  float* features;      // [draw][kRowsAtOnce]
+
+  static MCNB_ON_BOTH std::size_t floats(const State& state) {
+    return kDrawsPerBlock * (state.padded + 2 + std::size_t{kRowsAtOnce});
+  }
+  MCNB_ON_DEVICE BlockOfDraws(const State& state, float* room, std::uint32_t arm_,
+                              std::uint32_t block)
+      : arm(arm_), first(block * kDrawsPerBlock) {
+    const std::uint32_t draws = state.totals[arm].draws;
+    count = first < draws ? min_of(kDrawsPerBlock, draws - first) : 0;
+    units = room;
+    steps = units + kDrawsPerBlock * state.padded;
+    sum_steps = steps + kDrawsPerBlock;
+    features = sum_steps + kDrawsPerBlock;
+  }
+
+  // Evaluates the draws by Theta, each in a group of lanes.
+  template <int kVectors, class Block>
+  MCNB_ON_DEVICE void evaluate(const State& state, Block& threads) const {
+    constexpr int kDraws = kVectors > 8 ? 2 : 4;
+    const CountedDraw* draws = state.draws + arm * std::size_t{state.users};
+    const float* x = state.xs + arm * std::size_t{state.inputs};
+    threads.for_each_group(parts_of(count, kDraws), [&](std::uint32_t i) {
+      EvaluatedDraws<kDraws, kVectors> some;
+      some.find(state, draws, first + i * kDraws, first + count, arm);
+      MCNB_UNROLL
+      for (int j = 0; j < kDraws; ++j) {
+        const std::uint32_t draw = i * kDraws + j;
+        if (draw >= count) {
+          break;
+        }
+        MCNB_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          Lanes::store(units + draw * state.padded, kLanes * v, state.padded, some.units[j][v]);
+        }
+        const float sum_step = some.steps[j] * inner_product(some.xs[j], x, state.inputs);
+        if (Lanes::is_first()) {
+          steps[draw] = some.steps[j];
+          sum_steps[draw] = sum_step;
+        }
+      }
+    });
+  }
+
+  // Fetches some features of all draws, rows begin .. begin + kRowsAtOnce - 1 of W_1.
+  template <class Block>
+  MCNB_ON_DEVICE void fetch_features(const State& state, Block& threads,
+                                     std::uint32_t begin) const {
+    const CountedDraw* draws = state.draws + arm * std::size_t{state.users} + first;
+    threads.for_each(count * std::size_t{kRowsAtOnce}, [&](std::size_t i) {
+      const auto row = begin + static_cast<std::uint32_t>(i % kRowsAtOnce);
+      const float* x = state.events + draws[i / kRowsAtOnce].event * state.event_stride;
+      features[i] = row < state.inputs ? x[row] : 0.0F;
+    });
+  }
+};
+
+// By block, for each block of an arm's draws: what they add to W_1 x and W_2. The first block
 // begins with these, the others with zeros.
 template <int kVectors>
 struct AdaptToBlock {
-  static constexpr int kDraws = kVectors > 8 ? 2 : 4;
+  static constexpr int kBlocksAtOnce = blocks_at_once(kVectors);
   State state;
 
+  std::size_t floats() const { return BlockOfDraws::floats(state); }
   MCNB_ON_DEVICE std::uint32_t blocks_of(std::uint32_t arm) const {
     const std::uint32_t blocks = parts_of(state.totals[arm].draws, kDrawsPerBlock);
     return blocks > 0 ? blocks : 1;
@@ -74,126 +144,81 @@ struct AdaptToBlock {
     }
     return all;
   }
-  MCNB_ON_DEVICE void operator()(std::size_t item) const {
+  template <class Block>
+  MCNB_ON_DEVICE void operator()(Block& threads, std::size_t item) const {
     std::uint32_t arm = 0;
     while (item >= blocks_of(arm)) {
       item -= blocks_of(arm++);
     }
     const auto block = static_cast<std::uint32_t>(item);
-    const float* x[1] = {state.xs + arm * std::size_t{state.inputs}};
+    const BlockOfDraws draws(state, threads.room(), arm, block);
+    draws.template evaluate<kVectors>(state, threads);
+    const float* x = state.xs + arm * std::size_t{state.inputs};
     const float* last = state.theta + std::size_t{state.inputs} * state.width;
-    Wide sums[1][kVectors];
-    Wide out[kVectors];
-    if (block == 0) {
-      first_layer<1, kVectors>(state.theta, state.width, state.inputs, x, sums);
-    }
-    MCNB_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      sums[0][v] = block == 0 ? sums[0][v] : Lanes::zero();
-      out[v] = block == 0 ? Lanes::load(last, kLanes * v, state.width) : Lanes::zero();
-    }
-    add_draws(arm, block, x[0], last, sums[0], out);
     float* to = state.parts + (arm * std::size_t{state.blocks} + block) * 2 * state.padded;
-    MCNB_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      Lanes::store(to, kLanes * v, state.padded, sums[0][v]);
-      Lanes::store(to + state.padded, kLanes * v, state.padded, out[v]);
-    }
-  }
-
- private:
-  MCNB_ON_DEVICE void add_draws(std::uint32_t arm, std::uint32_t block, const float* x,
-                                const float* last, Wide (&sums)[kVectors],
-                                Wide (&out)[kVectors]) const {
-    const CountedDraw* draws = state.draws + arm * std::size_t{state.users};
-    const std::uint32_t first = block * kDrawsPerBlock;
-    const std::uint32_t end = min_of(first + kDrawsPerBlock, state.totals[arm].draws);
-    for (std::uint32_t begin = first; begin < end; begin += kDraws) {
-      EvaluatedDraws<kDraws, kVectors> some;
-      some.find(state, draws, begin, end, arm);
-      MCNB_UNROLL
-      for (int j = 0; j < kDraws; ++j) {
-        if (begin + j >= end) {
-          break;
-        }
-        const float sum_step = some.steps[j] * inner_product(some.xs[j], x, state.inputs);
-        MCNB_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          const Wide w = Lanes::load(last, kLanes * v, state.width);
-          const Wide signal = Lanes::where_positive(some.units[j][v], w);
-          sums[v] = Lanes::multiply_add(signal, sum_step, sums[v]);
-          out[v] = Lanes::multiply_add(some.units[j][v], some.steps[j], out[v]);
-        }
+    threads.for_each(state.padded, [&](std::size_t unit) {
+      const bool is_there = unit < state.width;
+      const float w = is_there ? last[unit] : 0.0F;
+      float sum = 0.0F;
+      for (std::uint32_t i = 0; block == 0 && i < state.inputs; ++i) {
+        sum = fmaf(is_there ? state.theta[i * std::size_t{state.width} + unit] : 0.0F, x[i], sum);
       }
-    }
+      float out = block == 0 ? w : 0.0F;
+      MCNB_UNROLL_BY_16
+      for (std::uint32_t j = 0; j < draws.count; ++j) {
+        const float h = draws.units[j * state.padded + unit];
+        sum = fmaf(h > 0.0F ? w : 0.0F, draws.sum_steps[j], sum);
+        out = fmaf(h, draws.steps[j], out);
+      }
+      to[unit] = sum;
+      to[state.padded + unit] = out;
+    });
   }
 };
 
-// By group, for each block of the draws of a lesson's arm, kRowsAtOnce rows of W_1 at a time: what
-// they add to the rows and to W_2.
+// By block, for each block of the draws of a lesson's arm: what they add to W_1, kRowsAtOnce rows
+// at a time, and to W_2.
 template <int kVectors>
 struct MoveByBlock {
-  static constexpr int kRows = kVectors > 8 ? 3 : static_cast<int>(kRowsAtOnce);
-  static constexpr int kDraws = 2;
+  static constexpr int kBlocksAtOnce = blocks_at_once(kVectors);
   State state;
 
-  MCNB_ON_DEVICE std::uint32_t turns() const { return parts_of(state.inputs, kRows); }
+  std::size_t floats() const { return BlockOfDraws::floats(state); }
   MCNB_ON_DEVICE std::size_t count() const {
-    return std::size_t{parts_of(state.totals[state.lesson->arm].draws, kDrawsPerBlock)} * turns();
+    return parts_of(state.totals[state.lesson->arm].draws, kDrawsPerBlock);
   }
-  MCNB_ON_DEVICE void operator()(std::size_t item) const {
-    const std::uint32_t arm = state.lesson->arm;
-    const auto block = static_cast<std::uint32_t>(item / turns());
-    const std::uint32_t row = static_cast<std::uint32_t>(item % turns()) * kRows;
-    const CountedDraw* draws = state.draws + arm * std::size_t{state.users};
-    const std::uint32_t first = block * kDrawsPerBlock;
-    const std::uint32_t end = min_of(first + kDrawsPerBlock, state.totals[arm].draws);
+  template <class Block>
+  MCNB_ON_DEVICE void operator()(Block& threads, std::size_t block) const {
+    const BlockOfDraws draws(state, threads.room(), state.lesson->arm,
+                             static_cast<std::uint32_t>(block));
+    draws.template evaluate<kVectors>(state, threads);
     const float* last = state.theta + std::size_t{state.inputs} * state.width;
-    Wide moves[kRows][kVectors];
-    Wide out[kVectors];
-    MCNB_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      out[v] = Lanes::zero();
-      MCNB_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        moves[i][v] = Lanes::zero();
-      }
-    }
-    for (std::uint32_t begin = first; begin < end; begin += kDraws) {
-      EvaluatedDraws<kDraws, kVectors> some;
-      some.find(state, draws, begin, end, arm);
-      MCNB_UNROLL
-      for (int j = 0; j < kDraws; ++j) {
-        if (begin + j >= end) {
-          break;
-        }
-        MCNB_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          const Wide w = Lanes::multiply(Lanes::load(last, kLanes * v, state.width), some.steps[j]);
-          const Wide signal = Lanes::where_positive(some.units[j][v], w);
-          out[v] = Lanes::multiply_add(some.units[j][v], some.steps[j], out[v]);
+    float* to = state.parts + block * (std::size_t{state.inputs} + 1) * state.padded;
+    for (std::uint32_t row = 0; row < state.inputs; row += kRowsAtOnce) {
+      draws.fetch_features(state, threads, row);
+      threads.for_each(state.padded, [&](std::size_t unit) {
+        const float w = unit < state.width ? last[unit] : 0.0F;
+        float out = 0.0F;
+        float moves[kRowsAtOnce] = {};
+        for (std::uint32_t j = 0; j < draws.count; ++j) {
+          const float h = draws.units[j * state.padded + unit];
+          const float signal = h > 0.0F ? w * draws.steps[j] : 0.0F;
+          out = fmaf(h, draws.steps[j], out);
           MCNB_UNROLL
-          for (int i = 0; i < kRows; ++i) {
-            const float feature = row + i < state.inputs ? some.xs[j][row + i] : 0.0F;
-            moves[i][v] = Lanes::multiply_add(signal, feature, moves[i][v]);
+          for (std::uint32_t i = 0; i < kRowsAtOnce; ++i) {
+            moves[i] = fmaf(signal, draws.features[j * kRowsAtOnce + i], moves[i]);
           }
         }
-      }
-    }
-    float* to = state.parts + block * (std::size_t{state.inputs} + 1) * state.padded;
-    MCNB_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      MCNB_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        if (row + i < state.inputs) {
-          Lanes::store(to + (row + i) * std::size_t{state.padded}, kLanes * v, state.padded,
-                       moves[i][v]);
+        MCNB_UNROLL
+        for (std::uint32_t i = 0; i < kRowsAtOnce; ++i) {
+          if (row + i < state.inputs) {
+            to[(row + i) * std::size_t{state.padded} + unit] = moves[i];
+          }
         }
-      }
-      if (row == 0) {
-        Lanes::store(to + std::size_t{state.inputs} * state.padded, kLanes * v, state.padded,
-                     out[v]);
-      }
+        if (row == 0) {
+          to[std::size_t{state.inputs} * state.padded + unit] = out;
+        }
+      });
     }
   }
 };
@@ -203,7 +228,7 @@ MCNB_ON_DEVICE float sum_of_parts(const float* parts, std::size_t length, std::u
                                   std::uint32_t count, std::size_t number) {
   const float* from = parts + first * length + number;
   float sum = from[0];
-  MCNB_UNROLL_BY_8
+  MCNB_UNROLL_BY_16
   for (std::uint32_t i = 1; i < count; ++i) {
     sum += from[i * length];
   }
@@ -216,7 +241,7 @@ struct PartsOfArms {
   bool of_lesson;
 
   MCNB_ON_DEVICE std::uint32_t arms() const { return of_lesson ? 1 : state.task->arms; }
-  MCNB_ON_DEVICE std::size_t length() const {
+  MCNB_ON_BOTH std::size_t length() const {
     return of_lesson ? (std::size_t{state.inputs} + 1) * state.padded
                      : 2 * std::size_t{state.padded};
   }
@@ -225,75 +250,93 @@ struct PartsOfArms {
     const std::uint32_t count = parts_of(state.totals[of].draws, kDrawsPerBlock);
     return count > 0 || of_lesson ? count : 1;
   }
-  MCNB_ON_DEVICE std::size_t groups_of_an_arm() const {
-    return parts_of(state.blocks, kDrawsPerBlock);
+  // How many sums of a level there are: blocks on level 0, and a 64th of them on each next one.
+  MCNB_ON_DEVICE std::uint32_t count_at(std::uint32_t level, std::uint32_t arm) const {
+    std::uint32_t count = blocks(arm);
+    for (; level > 0; --level) {
+      count = parts_of(count, kDrawsPerBlock);
+    }
+    return count;
+  }
+  // Where they lie: levels above the blocks take turns in two arrays.
+  MCNB_ON_DEVICE float* sums(std::uint32_t level, std::uint32_t arm) const {
+    if (level == 0) {
+      return state.parts + arm * std::size_t{state.blocks} * length();
+    }
+    return (level % 2 == 1 ? state.groups : state.more_groups) +
+           arm * std::size_t{parts_of(state.blocks, kDrawsPerBlock)} * length();
   }
 };
 
-// By thread, for each number of the sums of 64 blocks.
+// By thread, for each number of the sums of 64 blocks, or of 64 of such sums: from one level of
+// sums to the next.
 struct SumBlocks {
   PartsOfArms parts;
+  std::uint32_t level;  // 0: of blocks
 
+  MCNB_ON_DEVICE std::uint32_t sums_of(std::uint32_t arm) const {
+    return parts_of(parts.count_at(level, arm), kDrawsPerBlock);
+  }
   MCNB_ON_DEVICE std::size_t count() const {
     std::size_t all = 0;
     for (std::uint32_t arm = 0; arm < parts.arms(); ++arm) {
-      all += parts_of(parts.blocks(arm), kDrawsPerBlock) * parts.length();
+      all += sums_of(arm) * parts.length();
     }
     return all;
   }
   MCNB_ON_DEVICE void operator()(std::size_t item) const {
     const std::size_t length = parts.length();
     std::uint32_t arm = 0;
-    for (;; ++arm) {
-      const std::size_t own = parts_of(parts.blocks(arm), kDrawsPerBlock) * length;
-      if (item < own) {
-        break;
-      }
-      item -= own;
+    while (item >= sums_of(arm) * length) {
+      item -= sums_of(arm++) * length;
     }
-    const auto group = static_cast<std::uint32_t>(item / length);
-    const std::uint32_t first = group * kDrawsPerBlock;
-    const float* from = parts.state.parts + arm * std::size_t{parts.state.blocks} * length;
-    float* to = parts.state.groups + arm * parts.groups_of_an_arm() * length;
-    to[item] = sum_of_parts(from, length, first, min_of(kDrawsPerBlock, parts.blocks(arm) - first),
-                            item % length);
+    const std::uint32_t first = static_cast<std::uint32_t>(item / length) * kDrawsPerBlock;
+    parts.sums(level + 1, arm)[item] =
+        sum_of_parts(parts.sums(level, arm), length, first,
+                     min_of(kDrawsPerBlock, parts.count_at(level, arm) - first), item % length);
   }
 };
 
-// By block, for each arm: adds the sums of groups until one is left, and hands the result on: an
-// arm's to the host; that of a lesson moves Theta.
+// By block, for each arm and each slice of the numbers of a sum: adds the sums of a level until one
+// is left, and hands the result on: an arm's to the host; that of a lesson moves Theta.
 struct SumGroups {
   PartsOfArms parts;
+  std::uint32_t level;
 
   template <class Block>
-  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
+  MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t slice) const {
     const State& state = parts.state;
     const std::size_t length = parts.length();
-    std::uint32_t count = parts_of(parts.blocks(arm), kDrawsPerBlock);
-    const std::size_t begin = arm * parts.groups_of_an_arm() * length;
-    float* from = state.groups + begin;
-    float* to = state.more_groups + begin;
-    while (count > 1) {
+    const std::size_t begin = slice * std::size_t{kNumbersPerSlice};
+    const std::size_t numbers =
+        length - begin < kNumbersPerSlice ? length - begin : kNumbersPerSlice;
+    std::uint32_t at = level;
+    std::uint32_t count = parts.count_at(at, arm);
+    for (; count > 1; ++at) {
       const std::uint32_t fewer = parts_of(count, kDrawsPerBlock);
-      block.for_each(fewer * length, [&](std::size_t i) {
-        const std::uint32_t first = static_cast<std::uint32_t>(i / length) * kDrawsPerBlock;
-        to[i] =
-            sum_of_parts(from, length, first, min_of(kDrawsPerBlock, count - first), i % length);
+      const float* from = parts.sums(at, arm);
+      float* to = parts.sums(at + 1, arm);
+      block.for_each(fewer * numbers, [&](std::size_t i) {
+        const auto sum = static_cast<std::uint32_t>(i / numbers);
+        const std::uint32_t first = sum * kDrawsPerBlock;
+        const std::size_t number = begin + i % numbers;
+        to[sum * length + number] =
+            sum_of_parts(from, length, first, min_of(kDrawsPerBlock, count - first), number);
       });
-      float* const swapped = from;
-      from = to;
-      to = swapped;
       count = fewer;
     }
+    const float* from = parts.sums(at, arm) + begin;
     if (!parts.of_lesson) {
-      block.for_each(length, [&](std::size_t i) { state.adapted[arm * length + i] = from[i]; });
+      block.for_each(numbers,
+                     [&](std::size_t i) { state.adapted[arm * length + begin + i] = from[i]; });
+      block.once([&] { state.found[arm] = state.totals[arm]; });
       return;
     }
-    block.for_each(length, [&](std::size_t i) {
-      const std::size_t unit = i % state.padded;
-      const std::size_t at = i / state.padded * state.width + unit;
+    block.for_each(numbers, [&](std::size_t i) {
+      const std::size_t unit = (begin + i) % state.padded;
+      const std::size_t number = (begin + i) / state.padded * state.width + unit;
       if (unit < state.width) {
-        state.moved[at] = count > 0 ? state.theta[at] + from[i] : state.theta[at];
+        state.moved[number] = count > 0 ? state.theta[number] + from[i] : state.theta[number];
       }
     });
   }

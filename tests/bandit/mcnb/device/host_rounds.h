@@ -1,22 +1,41 @@
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "mcnb/bandit/mcnb/device/device_rounds.h"
+#include "mcnb/bandit/mcnb/device/device_contents.h"
 
 // The kernels of device/round_kernels.h as plain loops, so that they can be tested without a GPU.
 namespace mcnb::device {
 
 struct HostBlock {
+  std::vector<float> floats;
+
+  float* room() { return floats.data(); }
+  template <class Action>
+  void for_each_group(std::uint32_t count, Action action) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      action(i);
+    }
+  }
   template <class Value>
   std::uint32_t sum(std::uint32_t count, Value value) {
     std::uint32_t all = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       all += value(i);
+    }
+    return all;
+  }
+  std::uint32_t exclusive_prefix(std::uint32_t* numbers, std::uint32_t count) {
+    std::uint32_t all = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t own = numbers[i];
+      numbers[i] = all;
+      all += own;
     }
     return all;
   }
@@ -67,26 +86,30 @@ struct HostExecutor {
   void release(void* memory) { std::free(memory); }
   void* allocate_host(std::size_t bytes) { return std::malloc(bytes + 1); }
   void release_host(void* memory) { std::free(memory); }
-  void zero(void* to, std::size_t bytes) { std::memset(to, 0, bytes); }
-  void copy(void* to, const void* from, std::size_t bytes) {
+  void zero(void* to, std::size_t bytes, const char*) { std::memset(to, 0, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes, const char*) {
     if (bytes > 0) {
       std::memcpy(to, from, bytes);
     }
   }
-  void to_device(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
-  void to_host(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
-  void send(void* to, const void* from, std::size_t bytes, const char*) { copy(to, from, bytes); }
-  void fetch(void* to, const void* from, std::size_t bytes, const char*) { copy(to, from, bytes); }
+  void to_device(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes, ""); }
+  void to_host(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes, ""); }
+  void send(void* to, const void* from, std::size_t bytes, const char*) {
+    copy(to, from, bytes, "");
+  }
+  void fetch(void* to, const void* from, std::size_t bytes, const char*) {
+    copy(to, from, bytes, "");
+  }
   void rows_to_host(float* to, const float* from, std::size_t length, std::size_t stride,
                     std::size_t rows) {
     for (std::size_t i = 0; i < rows; ++i) {
-      copy(to + i * length, from + i * stride, length * sizeof(float));
+      copy(to + i * length, from + i * stride, length * sizeof(float), "");
     }
   }
   void rows_to_device(float* to, const float* from, std::size_t length, std::size_t stride,
                       std::size_t rows) {
     for (std::size_t i = 0; i < rows; ++i) {
-      copy(to + i * stride, from + i * length, length * sizeof(float));
+      copy(to + i * stride, from + i * length, length * sizeof(float), "");
     }
   }
   void wait() {}
@@ -96,17 +119,23 @@ struct HostExecutor {
   }
   void set_profiling(bool) {}
   std::vector<PartTime> part_times() { return {}; }
-
-  template <class Kernel>
-  void groups(std::uint32_t count, const Kernel& kernel, const char*) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      kernel(i);
-    }
+  template <class Launches>
+  double shortest_seconds(Launches launches) {
+    launches();
+    return 0.0;
   }
+
   template <class Kernel>
   void counted_groups(const Kernel& kernel, const char*) {
     for (std::size_t i = 0; i < kernel.count(); ++i) {
       kernel(i);
+    }
+  }
+  template <class Kernel>
+  void counted_blocks(const Kernel& kernel, const char*) {
+    for (std::size_t i = 0; i < kernel.count(); ++i) {
+      HostBlock block{std::vector<float>(kernel.floats(), std::nanf(""))};
+      kernel(block, i);
     }
   }
   template <class Kernel>
@@ -123,6 +152,10 @@ struct HostExecutor {
         kernel(block, arm, chunk);
       }
     }
+  }
+  template <int kVectors>
+  void step(const State& state, const char* part) {
+    counted_groups(StepLearner<kVectors>{state}, part);
   }
   template <int kVectors>
   void scan(const State& state, const char*) {

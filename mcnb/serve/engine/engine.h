@@ -45,7 +45,8 @@ class Engine {
   std::uint64_t log_bytes() const { return core_.log_bytes(); }
   double memory_limit() const { return core_.memory_limit(); }
 
-  // Takes no more tasks, answers those it has, writes snapshots, and ends the threads.
+  // Takes no more tasks, answers those it has, writes snapshots, ends the threads, and lets others
+  // have the storage.
   void stop();
 
  private:

@@ -45,9 +45,14 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       builder_(threads_),
       housekeeping_(*storage_, options, clock, metrics),
       writer_(storage_->log(), housekeeping_, metrics) {
+  if (const std::string loss = storage_->lease().loss(); !loss.empty()) {
+    broken_ = true;  // until the lease is free
+    set_problem(loss);
+    log_info("following", {{"detail", loss}});
+    return;
+  }
   recover();
   storage_->snapshots().remove_unfinished();
-  housekeeping_.check_clock(host_.last_time());
   ready_ = true;
 }
 
@@ -83,6 +88,7 @@ void EngineCore::recover() {
     jobs.push_back({host_.forgetting_snapshots(), erase, nullptr});
   }
   publish();
+  housekeeping_.check_clock(host_.last_time());
   housekeeping_.add(std::move(jobs));
 }
 
@@ -160,8 +166,10 @@ void EngineCore::repair() {
     set_problem("");
     log_info("the models agree with the log again");
   } catch (const std::exception& error) {
+    if (why_not_ready() != error.what()) {
+      log_error("the storage still fails", {{"detail", error.what()}});
+    }
     set_problem(error.what());
-    log_error("the storage still fails", {{"detail", error.what()}});
     next_repair_ = clock_.uptime() + kRepairSeconds;
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/http/identifiers.h"
 
 namespace mcnb {
 namespace {
@@ -143,6 +144,10 @@ HttpPlan Api::plan(const HttpRequest& request) {
     const Endpoint& endpoint = *match.endpoint;
     plan.metric = endpoint.metric;
     match.call.body = request.body;
+    match.call.assigned_id = request.assigned_id;
+    if (!request.assigned_id.empty()) {
+      check_id(request.assigned_id, "X-Mcnb-Id");
+    }
     match.call.client = keys()->keys.client_of(request.key, request.client.group().text());
     Reply reply = (handlers_.*endpoint.handler)(match.call);
     plan.start = std::move(reply.start);

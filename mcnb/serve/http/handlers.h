@@ -4,19 +4,22 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/nodes.h"
 
 namespace mcnb {
 
 // A request to one endpoint.
 struct Call {
-  std::string model;      // {model} of the path; empty if the path has none
-  std::string id;         // {id} of the path: an event or a user; empty if the path has none
-  std::string client;     // who asks (TaskBase::client)
-  std::string_view body;  // valid only while the handler runs
+  std::string model;        // {model} of the path; empty if the path has none
+  std::string id;           // {id} of the path: an event or a user; empty if the path has none
+  std::string client;       // who asks (TaskBase::client)
+  std::string assigned_id;  // for an event or a reward without one; may be empty
+  std::string_view body;    // valid only while the handler runs
 };
 
 // What a handler returns: how to obtain the body of the successful response. `start` is as in
@@ -39,10 +42,12 @@ class Handlers {
     bool tls = false;
   };
   using Reload = std::function<Reloaded()>;
+  // The processes that serve, at least this one.
+  using ListNodes = std::function<std::vector<Node>()>;
 
   // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model, Reload reload);
+           std::string personalizer_model, Reload reload, ListNodes list_nodes);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -51,6 +56,7 @@ class Handlers {
   Reply metrics(const Call& call) const;
   Reply back_up(const Call& call) const;
   Reply reload(const Call& call) const;
+  Reply nodes(const Call& call) const;
 
   // Decisions (decision_handlers.cpp).
   Reply rank(const Call& call) const;
@@ -95,6 +101,7 @@ class Handlers {
   const RequestMetrics& requests_;
   std::string personalizer_model_;
   Reload reload_;
+  ListNodes list_nodes_;
 };
 
 }  // namespace mcnb

@@ -264,6 +264,8 @@ HttpRequest HttpConnection::request_of(const RequestHead& head) const {
   request.host = head.header("host");
   request.origin = head.header("origin");
   request.content_type = head.header("content-type");
+  request.forwarded_by = head.header("x-mcnb-node");
+  request.assigned_id = head.header("x-mcnb-id");
   request.has_body = head.has_body();
   request.on_reserved_connection = guest_.reserved;
   return request;
@@ -325,6 +327,7 @@ void HttpConnection::on_malformed(Time now) {
 
 void HttpConnection::respond(const HttpResponse& response, Time now) {
   const RequestHead& head = exchange_->parser.head();
+  close_ = close_ || context_.closing.load(std::memory_order_relaxed);
   response_ = head_of(response, close_, head.is_http_1_0);
   if (head.method != "HEAD") {
     response_ += response.body;

@@ -19,6 +19,8 @@ struct HttpRequest {
   std::string host;                 // headers; empty if the request has none
   std::string origin;
   std::string content_type;
+  std::string forwarded_by;  // the node that has sent the request on; empty: a client sent it
+  std::string assigned_id;   // which that node gave to an event or a reward, in case it has none
   bool has_body = false;
   bool on_reserved_connection = false;  // may only ask for the health or administer the service
   std::string body;

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <string>
+#include <vector>
+
 #include "bench/report.h"
 #include "mcnb/serve/server.h"
 
@@ -30,13 +33,28 @@ ServerOptions node_options(const ServeBenchOptions& options, const Folder& folde
   return node;
 }
 
-Loads measure(std::uint16_t port, const ServeBenchOptions& options) {
+// Measures all services in turn, several times, and keeps of each the turn that other programs
+// disturbed least.
+std::vector<Loads> measure(const std::vector<std::uint16_t>& ports,
+                           const ServeBenchOptions& options) {
+  constexpr int kTurns = 3;
+  ServeBenchOptions turn = options;
+  turn.seconds /= kTurns;
   Client client(options, kUsers, options.actions);
-  both(port, options, options.connections, client, kFirst);
-  Loads loads;
-  loads.one = ranks(port, options, 1, client);
-  loads.many = ranks(port, options, options.connections, client);
-  return loads;
+  std::vector<Loads> best(ports.size());
+  for (int i = 0; i < kTurns; ++i) {
+    for (std::size_t k = 0; k < ports.size(); ++k) {
+      if (i == 0) {
+        both(ports[k], options, options.connections, client, kFirst);
+      }
+      const LoadResult one = ranks(ports[k], turn, 1, client);
+      const LoadResult many = ranks(ports[k], turn, options.connections, client);
+      best[k].one = i == 0 || one.p50 < best[k].one.p50 ? one : best[k].one;
+      best[k].many =
+          i == 0 || processor_of(many) < processor_of(best[k].many) ? many : best[k].many;
+    }
+  }
+  return best;
 }
 
 void add(Report& report, const std::string& where, const ServeBenchOptions& options,
@@ -52,20 +70,17 @@ void add(Report& report, const std::string& where, const ServeBenchOptions& opti
 void measure_store(const ServeBenchOptions& options, Report& report) {
   migrate_store(options.store);
   const Folder folder(options.output);
-  Loads folder_loads;
-  {
-    const Server alone(
-        server_options(options, folder.path() / "alone", mcnb_options(options, options.groups)));
-    folder_loads = measure(alone.port(), options);
-  }
-  add(report, "data folder", options, folder_loads, "", "");
+  const Server alone(
+      server_options(options, folder.path() / "alone", mcnb_options(options, options.groups)));
   const Server owner(node_options(options, folder, "owner"));
   const Server other(node_options(options, folder, "other"));
-  const Loads own = measure(owner.port(), options);
+  const std::vector<Loads> loads = measure({alone.port(), owner.port(), other.port()}, options);
+  const Loads& own = loads[1];
+  const Loads& forwarded = loads[2];
+  add(report, "data folder", options, loads[0], "", "");
   add(report, "PostgreSQL, owner", options, own, "",
       fmt::format("{} of the data folder; asked for: half",
-                  percent(rate(own.many) / rate(folder_loads.many))));
-  const Loads forwarded = measure(other.port(), options);
+                  percent(rate(own.many) / rate(loads[0].many))));
   add(report, "PostgreSQL, forwarded", options, forwarded,
       fmt::format("{:+.2f} ms at p50; asked for: at most 1 ms",
                   (forwarded.one.p50 - own.one.p50) * 1e3),

@@ -341,10 +341,8 @@ TEST_F(Cluster, NothingIsLostOrDoneTwiceWhateverFails) {
     if (HasFailure()) {
       break;
     }
-    if (long_tests()) {
-      const std::chrono::duration<double> gap = shared.longest_gap;
-      RecordProperty(name, std::to_string(gap.count()));
-    }
+    const std::chrono::duration<double> gap = shared.longest_gap;  // without any answer
+    RecordProperty(name, std::to_string(gap.count()));
   }
   end_load();
   check_history();

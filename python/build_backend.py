@@ -14,6 +14,7 @@ import io
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -117,7 +118,7 @@ def write_file(wheel, inside, content):
     entry = zipfile.ZipInfo(inside, EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     runs = inside.endswith(".so") or ".data/scripts/" in inside
-    entry.external_attr = (0o755 if runs else 0o644) << 16
+    entry.external_attr = (stat.S_IFREG | (0o755 if runs else 0o644)) << 16
     wheel.writestr(entry, content)
 
 

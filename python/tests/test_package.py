@@ -76,7 +76,7 @@ def test_stubs_have_exactly_the_arguments_of_the_module():
             overloads = [line for line in lines if re.match(r"\d+\. \w+\(", line)]
             real[name] = [real_arguments(line) for line in overloads or lines[:1]]
     assert declared == real
-    assert ["self", "*", "path", "threads"] in real["Bandit.__init__"]
+    assert ["self", "*", "path", "threads", "device"] in real["Bandit.__init__"]
     assert real["Bandit.learn"] == [["self", "user", "arm", "reward", "*", "item=", "offset=",
                                      "round=", "index="]]
 

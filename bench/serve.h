@@ -15,7 +15,8 @@ struct ServeBenchOptions {
   std::uint64_t groups = 200;  // 0 skips the first part
   // With a learner each, in the last part. A million of M-CNB with 20 features take 9 GB.
   std::vector<std::uint64_t> users{10'000};
-  std::vector<std::string> policies{"mcnb", "hierarchical"};  // of these users' model
+  // Of these users' model.
+  std::vector<std::string> policies{"mcnb", "mcnb:scan=all", "hierarchical"};
   std::uint64_t connections = 64;
   std::uint64_t restart_events = 1'000'000;  // 0 skips the restart
   std::uint64_t pause_rewards = 50'000;      // while the longest pause is measured; 0 skips it

@@ -1,4 +1,5 @@
 #include "fuzz/expectations.h"
+#include "mcnb/evaluate/readers/column_reader.h"
 #include "mcnb/evaluate/readers/log_reader.h"
 
 namespace mcnb {
@@ -25,5 +26,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return report;
     });
   }
+  read_or_refuse([&] {
+    ColumnReader table(input, 3);
+    std::vector<PolicyRow> rows(5);
+    while (const std::size_t count = table.read(rows)) {
+      for (const PolicyRow& row : std::span(rows).first(count)) {
+        check(row.row.weight >= 0.0 && std::isfinite(row.row.weight) &&
+                  std::isfinite(row.row.reward) && row.probability > 0.0,
+              "rows have a weight, a reward and a probability");
+      }
+    }
+    check(table.skipped() <= 3, "no more lines are skipped than allowed");
+    return ReadReport{.rows = 1};
+  });
   return 0;
 }

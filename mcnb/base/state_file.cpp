@@ -12,25 +12,20 @@
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
-#include "mcnb/base/hash.h"
+#include "mcnb/base/state_frames.h"
 
 namespace mcnb {
 namespace {
 
+using FrameHead = state_frames::Head;
+
 static_assert(std::endian::native == std::endian::little, "states are stored little-endian");
 
-constexpr char kMagic[8] = {'M', 'C', 'N', 'B', 's', 't', 'a', '1'};
-constexpr std::size_t kFrameBytes = std::size_t{1} << 20;
 constexpr std::uint64_t kLongestKind = 64;
 
-struct FrameHead {
-  std::uint64_t bytes;
-  std::uint64_t checksum;
-};
-
-// The frame's number is the seed, so that exchanged or repeated frames fail the check too.
 std::uint64_t frame_checksum(std::span<const std::byte> frame, std::uint64_t number) {
-  return hash_bytes({reinterpret_cast<const char*>(frame.data()), frame.size()}, number + 1);
+  return state_frames::checksum({reinterpret_cast<const char*>(frame.data()), frame.size()},
+                                number);
 }
 
 }  // namespace
@@ -38,8 +33,8 @@ std::uint64_t frame_checksum(std::span<const std::byte> frame, std::uint64_t num
 StateWriter::StateWriter(std::ostream& out, std::string name, const StateHeader& header)
     : out_(out), name_(std::move(name)) {
   check(header.kind.size() <= kLongestKind, "the name of a state's kind is short");
-  out_.write(kMagic, sizeof kMagic);
-  frame_.reserve(kFrameBytes);
+  out_.write(state_frames::kMagic, sizeof state_frames::kMagic);
+  frame_.reserve(state_frames::kMostBytes);
   write_string(header.kind);
   write(header.version);
 }
@@ -47,11 +42,11 @@ StateWriter::StateWriter(std::ostream& out, std::string name, const StateHeader&
 void StateWriter::write_bytes(const void* bytes, std::size_t count) {
   const auto* from = static_cast<const std::byte*>(bytes);
   while (count > 0) {
-    const std::size_t part = std::min(count, kFrameBytes - frame_.size());
+    const std::size_t part = std::min(count, state_frames::kMostBytes - frame_.size());
     frame_.insert(frame_.end(), from, from + part);
     from += part;
     count -= part;
-    if (frame_.size() == kFrameBytes) {
+    if (frame_.size() == state_frames::kMostBytes) {
       write_frame();
     }
   }
@@ -81,9 +76,9 @@ void StateWriter::finish() {
 
 StateReader::StateReader(std::istream& in, std::string name, const StateHeader& newest)
     : in_(in), name_(std::move(name)) {
-  char magic[sizeof kMagic];
+  char magic[sizeof state_frames::kMagic];
   if (read_some(magic, sizeof magic) != sizeof magic ||
-      std::memcmp(magic, kMagic, sizeof magic) != 0) {
+      std::memcmp(magic, state_frames::kMagic, sizeof magic) != 0) {
     throw Error(
         ErrorKind::kCorrupt,
         fmt::format("{}: not a saved mcnb state (it does not start with its magic number)", name_));
@@ -128,7 +123,7 @@ void StateReader::read_raw(void* bytes, std::size_t count) {
 bool StateReader::next_frame() {
   FrameHead head;
   read_raw(&head, sizeof head);
-  if (head.bytes > kFrameBytes) {
+  if (head.bytes > state_frames::kMostBytes) {
     fail("a frame is longer than 1 MiB");
   }
   frame_.resize(static_cast<std::size_t>(head.bytes));

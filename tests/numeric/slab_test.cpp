@@ -1,13 +1,20 @@
 #include "mcnb/numeric/slab.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <utility>
 
+#include "mcnb/numeric/large_pages.h"
 #include "tests/numeric/plain_network.h"
 
 namespace mcnb::slab_test {
@@ -53,6 +60,54 @@ TEST(Slab, CopiesAreIndependentAndMovesLeaveNothingBehind) {
   EXPECT_EQ(copy.size(), 0U);
   const Slab of_nothing = copy;
   EXPECT_EQ(of_nothing.data(), nullptr);
+}
+
+// Bytes of this process that lie in large pages.
+std::uint64_t bytes_in_large_pages() {
+  std::ifstream summary("/proc/self/smaps_rollup");
+  for (std::string word; summary >> word;) {
+    std::uint64_t kilobytes = 0;
+    if (word == "AnonHugePages:" && summary >> kilobytes) {
+      return kilobytes << 10;
+    }
+  }
+  return 0;
+}
+
+TEST(LargePages, ThatAForkSplitAreWholeAgainWithTheSameBytes) {
+  constexpr std::size_t kFloats = std::size_t{16} << 20;  // 64 MiB
+  Slab slab;
+  slab.grow(kFloats);
+  const auto value_at = [](std::size_t i) { return static_cast<float>(i % 1013); };
+  for (std::size_t i = 0; i < kFloats; ++i) {
+    slab.data()[i] = value_at(i);
+  }
+  const std::uint64_t before = bytes_in_large_pages();
+  if (before < kFloats) {
+    GTEST_SKIP() << "the system has no large pages to give";
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  constexpr std::size_t kStep = std::size_t{1} << 19;  // floats of a large page
+  for (std::size_t i = 5; i < kFloats; i += kStep) {
+    slab.data()[i] = -1.0F;
+  }
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_LT(bytes_in_large_pages(), before / 2);
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE
+  if (::madvise(slab.data(), kStep * sizeof(float), kCollapse) != 0) {
+    GTEST_SKIP() << "the system does not put pages together when asked (Linux before 6.1)";
+  }
+  restore_large_pages();
+  EXPECT_GT(bytes_in_large_pages(), before / 2);
+  for (std::size_t i = 0; i < kFloats; ++i) {
+    ASSERT_EQ(slab.data()[i], i % kStep == 5 ? -1.0F : value_at(i)) << i;
+  }
 }
 
 TEST(Slab, MoreThanTheMachineHasIsRefusedAndChangesNothing) {

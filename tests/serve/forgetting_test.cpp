@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "mcnb/base/piece_cutter.h"
 #include "tests/serve/running_engine.h"
 
 namespace mcnb::forgetting_test {
@@ -92,6 +95,56 @@ TEST(Forgetting, ForgettingThatACrashCutShortIsFinishedAtTheNextStart) {
   wait_until([&] { return log_beside(folder.path()).erasures().empty(); });
   // Once the erasure counts as done, the user is gone from all files, including the WAL.
   expect_nothing_of(name, {1}, folder.path());
+}
+
+bool is_in_pieces(const std::string& bytes, const fs::path& folder) {
+  return std::ranges::any_of(all_files(folder), [&](const auto& file) {
+    return file.first.ends_with(".pieces") && file.second.find(bytes) != std::string::npos;
+  });
+}
+
+// Snapshots take over pieces of earlier ones, in which the user was.
+TEST(Forgetting, NoPieceOfASnapshotHoldsAForgottenUser) {
+  const TemporaryFolder folder;
+  EngineOptions in_pieces;
+  in_pieces.most_copied = 0;
+  RunningEngine running(folder.path(), in_pieces);
+  ModelOptions options = small_model();
+  set_option(options, "options.width", "64");
+  set_option(options, "options.normalise", "none");  // so that histories hold features as they came
+  running.create("m", options);
+  std::vector<Task> ranks;
+  std::vector<Task> rewards;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    ranks.push_back(rank_task(request_of(i, "user-" + std::to_string(i))));
+    rewards.push_back(reward_task("event-" + std::to_string(i), static_cast<float>(i % 2)));
+  }
+  running.run_together(ranks);
+  running.run_together(rewards);
+  const std::string name = "somebody-who-leaves";
+  std::vector<std::uint64_t> events;
+  for (std::uint64_t i = 300; i < 304; ++i) {
+    running.rank(request_of(i, name));
+    running.reward("event-" + std::to_string(i), 1.0F);
+    running.snapshot();
+    events.push_back(i);
+    const RankRequest request = request_of(i, name);
+    const auto holds = [&](std::size_t action) {
+      return is_in_pieces(bytes_of(request, action), folder.path());
+    };
+    EXPECT_TRUE(holds(0) || holds(1) || holds(2)) << "the test looks for what is there";
+  }
+  const auto bytes = [&] {
+    std::size_t sum = 0;
+    for (const auto& [file, contents] : all_files(folder.path())) {
+      sum += file.ends_with(".pieces") ? contents.size() : 0;
+    }
+    return sum;
+  };
+  EXPECT_GT(bytes(), 20 * PieceCutter::kUsual);
+  ASSERT_FALSE(running.forget(name)->error.has_value());
+  expect_nothing_of(name, events, folder.path());
+  EXPECT_GT(bytes(), 10 * PieceCutter::kUsual);
 }
 
 TEST(Forgetting, SeveralAreForgottenWithOneSnapshot) {

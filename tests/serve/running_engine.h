@@ -214,7 +214,9 @@ inline std::uint64_t first_position(LogStore& log, std::uint32_t model) {
 inline std::vector<std::filesystem::path> snapshots_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "snapshots")) {
-    files.push_back(entry.path());
+    if (entry.path().extension() != ".pieces") {
+      files.push_back(entry.path());
+    }
   }
   std::ranges::sort(files);
   return files;

@@ -1,11 +1,14 @@
 #include "mcnb/serve/engine/housekeeping.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "mcnb/base/check.h"
+#include "mcnb/base/error.h"
+#include "mcnb/numeric/large_pages.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/service_error.h"
 
@@ -85,32 +88,51 @@ void Housekeeping::perform(const HousekeepingJob& job) {
 }
 
 void Housekeeping::write_snapshot(const SnapshotJob& job) {
-  std::size_t bytes = 0;
-  double upkeep = clock_.uptime();
-  const auto next = [&] {
-    // A large snapshot takes long, and the store wants its upkeep meanwhile.
-    if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
-      upkeep = now;
-      maintain();
-    }
-    const std::string_view piece = job.state->next();
-    bytes += piece.size();
-    return piece;
-  };
+  std::uint64_t bytes = 0;
+  std::uint64_t written = 0;
   try {
-    storage_.snapshots().write(job.model, job.position, next);
+    if (job.state->in_pieces()) {
+      PiecedState state = job.state->pieces();
+      state.next = [&, next = state.next, upkeep = clock_.uptime()]() mutable {
+        // A large snapshot takes long, and the store wants its upkeep meanwhile.
+        if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
+          upkeep = now;
+          maintain();
+        }
+        std::optional<SnapshotPiece> piece = next();
+        if (piece) {
+          bytes += piece->size;
+          written += piece->bytes.size();
+        }
+        return piece;
+      };
+      storage_.snapshots().write_pieces(job.model, job.position, state);
+      restore_large_pages();
+    } else {
+      storage_.snapshots().write(job.model, job.position, [&] {
+        const std::string_view piece = job.state->next();
+        bytes = written += piece.size();
+        return piece;
+      });
+    }
     if (job.alone) {
       storage_.snapshots().remove_before(job.model, job.position);
     }
-  } catch (const std::exception&) {
+  } catch (const std::exception& problem) {
     metrics_.snapshot_failures.fetch_add(1);
     notify(SnapshotFailed{job.model});
+    const auto* error = dynamic_cast<const Error*>(&problem);
+    if (error != nullptr && error->kind() == ErrorKind::kCorrupt) {
+      notify(
+          SnapshotsWanted{{{job.model, job.position}}});  // one that needs none of the old pieces
+    }
     throw;
   }
   metrics_.snapshots.fetch_add(1);
   log_info("snapshot", {{"model", std::to_string(job.model)},
                         {"position", std::to_string(job.position)},
-                        {"bytes", std::to_string(bytes)}});
+                        {"bytes", std::to_string(bytes)},
+                        {"written", std::to_string(written)}});
   notify(SnapshotWritten{job.model, job.position, job.alone});
 }
 

@@ -228,7 +228,7 @@ class ModelHost {
                             std::uint64_t id);
   std::optional<std::uint64_t> find_event(Hosted& hosted, const std::string& event_id,
                                           std::int64_t time);
-  SnapshotJob make_snapshot(Hosted& hosted);
+  SnapshotJob make_snapshot(Hosted& hosted, bool alone = false);
   ModelReport report_of(const Hosted& hosted) const;
   Decided repeat(Hosted& hosted, const RankRequest& request, std::uint64_t position);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);

@@ -11,49 +11,79 @@
 #include <cerrno>
 #include <cstring>
 #include <ostream>
-#include <streambuf>
 #include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/framed_state.h"
+#include "mcnb/base/piece_cutter.h"
+#include "mcnb/base/wide_hash.h"
 #include "mcnb/serve/model/model_state.h"
 
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kPipeBytes = std::size_t{1} << 20;
 constexpr double kChangedShare = 0.1;  // of the pages, while a child sends them
 constexpr int kNiceness = 10;          // requests go first
 
-// Writes to a pipe. Ends the process if nobody reads it, since nothing else needs the process.
-class PipeSink : public std::streambuf {
- public:
-  explicit PipeSink(int pipe) : pipe_(pipe) {}
+// Stands before each piece in the pipe.
+struct PieceHead {
+  PieceName name;
+  std::uint32_t size = 0;
+  std::uint32_t is_known = 0;  // 1: no bytes follow
+};
 
- protected:
-  int_type overflow(int_type c) override {
-    const char byte = traits_type::to_char_type(c);
-    xsputn(&byte, 1);
-    return c;
+// Writes to a pipe. Ends the process if nobody reads it, since nothing else needs the process.
+class Pipe {
+ public:
+  explicit Pipe(int pipe) : pipe_(pipe) { begun_.reserve(2 * kPipeBytes); }
+
+  void write(const void* bytes, std::size_t count) {
+    begun_.append(static_cast<const char*>(bytes), count);
+    if (begun_.size() >= kPipeBytes) {
+      flush();
+    }
   }
-  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
-    for (std::streamsize done = 0; done < count;) {
-      const ssize_t written = ::write(pipe_, bytes + done, static_cast<std::size_t>(count - done));
+  void flush() {
+    for (std::size_t done = 0; done < begun_.size();) {
+      const ssize_t written = ::write(pipe_, begun_.data() + done, begun_.size() - done);
       if (written < 0 && errno != EINTR) {
         ::_exit(1);
       }
-      done += std::max<ssize_t>(written, 0);
+      done += static_cast<std::size_t>(std::max<ssize_t>(written, 0));
     }
-    return count;
+    begun_.clear();
   }
 
  private:
   int pipe_;
+  std::string begun_;
 };
+
+void send_pieces(Model& model, std::uint64_t store_id, const KnownPieces* known, int pipe) {
+  Pipe sink(pipe);
+  PieceCutter cutter([&](std::string_view piece) {
+    const WideHash hash = wide_hash(piece, store_id);
+    PieceHead head{{hash.low, hash.high}, static_cast<std::uint32_t>(piece.size())};
+    head.is_known = known != nullptr && known->has(head.name) ? 1 : 0;
+    sink.write(&head, sizeof head);
+    if (head.is_known == 0) {
+      sink.write(piece.data(), piece.size());
+    }
+  });
+  StateContents contents([&](std::string_view part) { cutter.add(part); });
+  std::ostream out(&contents);
+  out.exceptions(std::ios::badbit);
+  write_snapshot(out, model, store_id);
+  cutter.finish();
+  sink.flush();
+}
 
 // What the child does. Only the thread that forked exists in it, so it takes no locks; the
 // allocator is safe to use after a fork. It keeps no file of the service open: a lock on the data
 // folder would outlive the service.
-[[noreturn]] void send_state(Model& model, std::uint64_t store_id, int pipe) {
+[[noreturn]] void send_state(Model& model, std::uint64_t store_id, const KnownPieces* known,
+                             int pipe) {
   constexpr int kOnly = 3;
   if (pipe != kOnly && ::dup2(pipe, kOnly) < 0) {
     ::_exit(1);
@@ -67,9 +97,7 @@ class PipeSink : public std::streambuf {
   ::signal(SIGPIPE, SIG_DFL);
   ::setpriority(PRIO_PROCESS, 0, kNiceness);
   try {
-    PipeSink sink(kOnly);
-    std::ostream out(&sink);
-    write_snapshot(out, model, store_id);
+    send_pieces(model, store_id, known, kOnly);
   } catch (...) {
     ::_exit(1);
   }
@@ -78,7 +106,9 @@ class PipeSink : public std::streambuf {
 
 }  // namespace
 
-SavedState::SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied) {
+SavedState::SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied,
+                       std::shared_ptr<const KnownPieces> known)
+    : store_id_(store_id), known_(std::move(known)) {
   model.learn_now();
   const std::size_t size = model.memory_bytes();
   if (size > most_copied && fork_for(model, store_id)) {
@@ -106,10 +136,10 @@ bool SavedState::fork_for(Model& model, std::uint64_t store_id) {
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return false;
   }
-  ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(kPiece));  // a smaller pipe works, too
+  ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(kPipeBytes));  // a smaller pipe works, too
   child_ = ::fork();
   if (child_ == 0) {
-    send_state(model, store_id, ends[1]);
+    send_state(model, store_id, known_.get(), ends[1]);
   }
   ::close(ends[1]);
   if (child_ < 0) {
@@ -141,28 +171,56 @@ void SavedState::end_child(bool early) {
   }
 }
 
-std::string_view SavedState::next() {
-  if (copied_) {
-    return std::exchange(taken_, true) ? std::string_view() : std::string_view(bytes_);
-  }
+PiecedState SavedState::pieces() {
+  return {store_id_, known_, [this] { return next_piece(); }};
+}
+
+std::optional<SnapshotPiece> SavedState::next_piece() {
   if (child_ == 0) {
-    return {};
+    return std::nullopt;
   }
-  bytes_.resize(kPiece);
-  std::size_t filled = 0;
-  while (filled < bytes_.size()) {
-    const ssize_t count = ::read(pipe_, bytes_.data() + filled, bytes_.size() - filled);
-    if (count == 0) {
+  const char* bytes = read(sizeof(PieceHead));
+  if (bytes == nullptr) {
+    end_child(false);
+    return std::nullopt;
+  }
+  PieceHead head;
+  std::memcpy(&head, bytes, sizeof head);
+  SnapshotPiece piece{head.name, head.size, {}};
+  if (head.is_known == 0) {
+    bytes = read(head.size);
+    if (bytes == nullptr) {
       end_child(false);
-      break;
+      throw Error(ErrorKind::kSystem, "the process that sends a snapshot left a piece unfinished");
     }
-    if (count < 0 && errno != EINTR) {
+    piece.bytes = {bytes, head.size};
+  }
+  return piece;
+}
+
+// The next bytes from the pipe, valid until the next call; nullptr if it ends before.
+const char* SavedState::read(std::size_t count) {
+  if (read_ - used_ < count) {
+    std::memmove(bytes_.data(), bytes_.data() + used_, read_ - used_);
+    read_ -= std::exchange(used_, 0);
+    bytes_.resize(kPipeBytes);
+  }
+  while (read_ - used_ < count) {
+    const ssize_t got = ::read(pipe_, bytes_.data() + read_, bytes_.size() - read_);
+    if (got == 0) {
+      return nullptr;
+    }
+    if (got < 0 && errno != EINTR) {
       throw Error(ErrorKind::kSystem,
                   fmt::format("the pipe of a snapshot: {}", std::strerror(errno)));
     }
-    filled += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    read_ += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
   }
-  return std::string_view(bytes_).substr(0, filled);
+  return bytes_.data() + std::exchange(used_, used_ + count);
+}
+
+std::string_view SavedState::next() {
+  return !copied_ || std::exchange(taken_, true) ? std::string_view() : std::string_view(bytes_);
 }
 
 std::optional<std::size_t> SavedState::size() const {

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "mcnb/serve/model/model.h"
+#include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
 
@@ -19,19 +21,24 @@ inline constexpr std::uint64_t kMostCopied = std::uint64_t{16} << 20;
 // thread, while the model goes on.
 //
 // A small state is copied. For a large one the process forks: the child sees the memory as it was,
-// since the system copies a page only when the model changes it, and sends the bytes through a
-// pipe. That takes neither the time nor the memory of a copy. The child does nothing else: it
-// closes all other files, and it ends when nobody reads the pipe any more.
+// since the system copies a page only when the model changes it, cuts the state into pieces
+// (base/piece_cutter.h), and sends those that the store does not know through a pipe. That takes
+// neither the time nor the memory of a copy. The child does nothing else: it closes all other
+// files, and it ends when nobody reads the pipe any more.
 class SavedState {
  public:
   // Copies a state of at most `most_copied` bytes, or any state if the system refuses to fork.
-  SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied);
+  SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied,
+             std::shared_ptr<const KnownPieces> known = nullptr);
   ~SavedState();
   SavedState(const SavedState&) = delete;
   SavedState& operator=(const SavedState&) = delete;
 
-  // The next piece, valid until the next call; empty at the end. Throws Error (kSystem) if the
-  // child ended early.
+  // True if the process forked: the state comes in pieces. Otherwise it comes as bytes.
+  bool in_pieces() const { return !copied_; }
+  // Its pieces. Reading them throws Error (kSystem) if the child ended early. Borrows this object.
+  PiecedState pieces();
+  // Its bytes, and nothing at the second call.
   std::string_view next();
 
   // The number of bytes, if they were copied.
@@ -45,8 +52,14 @@ class SavedState {
  private:
   bool fork_for(Model& model, std::uint64_t store_id);
   void end_child(bool early);
+  std::optional<SnapshotPiece> next_piece();
+  const char* read(std::size_t count);
 
-  std::string bytes_;  // the copy, or the last piece
+  std::string bytes_;     // the copy, or what was read from the pipe
+  std::size_t used_ = 0;  // of what was read
+  std::size_t read_ = 0;
+  std::uint64_t store_id_;
+  std::shared_ptr<const KnownPieces> known_;
   bool copied_ = false;
   bool taken_ = false;  // the copy was handed out
   int pipe_ = -1;

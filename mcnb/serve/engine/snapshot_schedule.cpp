@@ -15,8 +15,7 @@ std::vector<SnapshotJob> ModelHost::forgetting_snapshots() {
   std::vector<SnapshotJob> jobs;
   for (auto& [name, hosted] : models_) {
     if (hosted.forgets) {
-      jobs.push_back(make_snapshot(hosted));
-      jobs.back().alone = true;
+      jobs.push_back(make_snapshot(hosted, true));
       hosted.forgets = false;
       hosted.forgetting_under_way = true;
     }
@@ -32,9 +31,11 @@ SnapshotJob ModelHost::snapshot(const std::string& model) {
   return make_snapshot(hosted);
 }
 
-SnapshotJob ModelHost::make_snapshot(Hosted& hosted) {
+SnapshotJob ModelHost::make_snapshot(Hosted& hosted, bool alone) {
   SnapshotJob job{hosted.id, hosted.last_position,
-                  std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_), false};
+                  std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_,
+                                               storage_.snapshots().known_pieces(hosted.id, alone)),
+                  alone};
   memory_.add_snapshot(hosted.id, job.state->memory_bytes());
   hosted.snapshot_under_way = true;
   hosted.rows_since_snapshot = 0;

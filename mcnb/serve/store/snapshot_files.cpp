@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -69,7 +70,7 @@ std::optional<NameParts> parse_name(std::string_view name) {
 }  // namespace
 
 SnapshotFiles::SnapshotFiles(const fs::path& data_folder, const Lease& lease)
-    : folder_(data_folder / "snapshots"), lease_(lease) {}
+    : folder_(data_folder / "snapshots"), lease_(lease), piece_files_(folder_) {}
 
 fs::path SnapshotFiles::path(std::uint32_t model, std::uint64_t position) const {
   return folder_ / fmt::format("{:08}-{:020}{}", model, position, kEnding);
@@ -97,6 +98,7 @@ std::vector<std::uint32_t> SnapshotFiles::models() {
   for (const Found& file : files()) {
     all.insert(file.model);
   }
+  std::ranges::copy(piece_files_.models(), std::inserter(all, all.end()));
   return {all.begin(), all.end()};
 }
 
@@ -142,7 +144,12 @@ void SnapshotFiles::write(std::uint32_t model, std::uint64_t position, const Nex
     set_aside(model, position);
   }
   writer.finish();
-  // Rows that only the older ones need may be erased next, so those must not come back.
+  remove_oldest(model);
+  lease_.require();
+}
+
+// Rows that only the older ones need may be erased next, so those must not come back.
+void SnapshotFiles::remove_oldest(std::uint32_t model) {
   std::vector<Found> oldest = files();
   std::erase_if(
       oldest, [&](const Found& found) { return found.model != model || found.ending != kEnding; });
@@ -150,11 +157,13 @@ void SnapshotFiles::write(std::uint32_t model, std::uint64_t position, const Nex
   oldest.erase(oldest.begin(),
                oldest.begin() + static_cast<std::ptrdiff_t>(std::min(kKept, oldest.size())));
   remove(oldest);
-  lease_.require();
 }
 
 SnapshotSource SnapshotFiles::open(std::uint32_t model, std::uint64_t position) {
   const fs::path file = path(model, position);
+  if (List known = list(model, position)) {
+    return {file.string(), std::make_unique<StateOfPieces>(piece_files_, model, std::move(known))};
+  }
   auto stream = std::make_unique<std::ifstream>(file, std::ios::binary);
   if (!*stream) {
     refuse(file, "cannot open");
@@ -172,30 +181,48 @@ void SnapshotFiles::set_aside(std::uint32_t model, std::uint64_t position) {
   if (!problem) {
     sync_to_disk(folder_);
   }
+  const std::lock_guard lock(mutex_);
+  lists_[model].erase(position);
 }
 
-void SnapshotFiles::remove(const std::vector<Found>& files) const {
-  if (files.empty()) {
+void SnapshotFiles::remove(const std::vector<Found>& files) {
+  std::vector<fs::path> paths;
+  for (const Found& file : files) {
+    paths.push_back(file.path);
+    if (file.ending == kEnding) {
+      const std::lock_guard lock(mutex_);
+      lists_[file.model].erase(file.position);
+    }
+  }
+  remove_paths(paths);
+}
+
+void SnapshotFiles::remove_paths(const std::vector<fs::path>& paths) const {
+  if (paths.empty()) {
     return;
   }
   lease_.require();
-  for (const Found& file : files) {
+  for (const fs::path& path : paths) {
     std::error_code problem;
-    fs::remove(file.path, problem);
+    fs::remove(path, problem);
     if (problem) {
       throw Error(ErrorKind::kSystem,
-                  fmt::format("{}: cannot remove: {}", file.path.string(), problem.message()));
+                  fmt::format("{}: cannot remove: {}", path.string(), problem.message()));
     }
   }
   sync_to_disk(folder_);
 }
 
 void SnapshotFiles::remove_before(std::uint32_t model, std::uint64_t position) {
+  const std::lock_guard changing(changing_);
   std::vector<Found> old = files();
   std::erase_if(old, [&](const Found& file) {
     return file.model != model || (file.position >= position && file.ending == kEnding);
   });
+  // First, so that the older ones are there until all is done.
+  erase_gaps(model, position);
   remove(old);
+  remove_unneeded_pieces(model);
   if (old.empty()) {
     // They may have been removed by a process that ended before it could sync.
     std::error_code missing;
@@ -206,21 +233,46 @@ void SnapshotFiles::remove_before(std::uint32_t model, std::uint64_t position) {
 }
 
 void SnapshotFiles::remove_unfinished() {
+  const std::lock_guard changing(changing_);
   std::vector<Found> unfinished = files();
+  std::set<std::uint32_t> models;
+  for (const Found& file : unfinished) {
+    models.insert(file.model);
+  }
   std::erase_if(unfinished, [](const Found& file) { return !file.ending.ends_with(kUnfinished); });
   remove(unfinished);
+  remove_paths(piece_files_.unfinished());
+  for (const std::uint32_t model : models) {
+    for (const std::uint64_t position : positions(model)) {
+      try {
+        if (List found = list(model, position)) {
+          const std::lock_guard lock(mutex_);
+          lists_[model][position] = std::move(found);
+        }
+      } catch (const Error&) {
+        // Who opens it hears of it.
+      }
+    }
+  }
+  for (const std::uint32_t model : piece_files_.models()) {
+    remove_unneeded_pieces(model);
+  }
 }
 
 void SnapshotFiles::copy_to(const fs::path& folder) {
   const fs::path target = folder / folder_.filename();
-  std::vector<Found> all = files();
-  std::erase_if(all, [](const Found& file) { return file.ending.ends_with(kUnfinished); });
+  std::vector<fs::path> all = piece_files_.finished();
+  for (const Found& file : files()) {
+    if (!file.ending.ends_with(kUnfinished)) {
+      all.push_back(file.path);
+    }
+  }
   if (all.empty()) {
     return;
   }
   make_folder(target);
-  for (const Found& file : all) {
-    copy_whole_file(file.path, target / file.path.filename(), FileAccess::kOwner);
+  for (const fs::path& file : all) {
+    copy_whole_file(file, target / file.filename(), FileAccess::kOwner);
   }
 }
 

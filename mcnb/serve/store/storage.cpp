@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/framed_state.h"
 #include "mcnb/storage/postgres.h"
 
 namespace mcnb {
@@ -31,6 +32,25 @@ std::string text_of(const Damage& damage) {
 void SnapshotStore::write(std::uint32_t model, std::uint64_t position, const std::string& bytes) {
   std::string_view left = bytes;
   write(model, position, [&] { return std::exchange(left, {}); });
+}
+
+void SnapshotStore::write_pieces(std::uint32_t model, std::uint64_t position,
+                                 const PiecedState& state) {
+  FramedState bytes([&]() -> std::string_view {
+    const std::optional<SnapshotPiece> piece = state.next();
+    return piece ? piece->bytes : std::string_view();
+  });
+  std::string part(std::size_t{1} << 20, '\0');
+  write(model, position, [&] {
+    const std::streamsize count =
+        bytes.sgetn(part.data(), static_cast<std::streamsize>(part.size()));
+    return std::string_view(part).substr(0, static_cast<std::size_t>(count));
+  });
+}
+
+std::shared_ptr<const KnownPieces> SnapshotStore::known_pieces(std::uint32_t /*model*/,
+                                                               bool /*alone*/) {
+  return nullptr;
 }
 
 std::vector<std::uint32_t> Storage::leftover_models() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "mcnb/base/state_file.h"
 #include "mcnb/serve/model/events.h"
 
 namespace mcnb {
@@ -172,8 +174,39 @@ struct SnapshotSource {
 // The next piece of some bytes, valid until the next call; empty at the end. May throw Error.
 using NextBytes = std::function<std::string_view()>;
 
+// Names a piece of a saved state: the XXH3-128 of its bytes.
+struct PieceName {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+
+  auto operator<=>(const PieceName&) const = default;
+  using Stored = StoredInOrder<&PieceName::low, &PieceName::high>;
+};
+
+struct SnapshotPiece {
+  PieceName name;
+  std::uint32_t size = 0;
+  std::string_view bytes;  // valid until the next piece; empty if the store has them
+};
+
+// Pieces that a store has. Does not change, and can be used by any thread.
+class KnownPieces {
+ public:
+  virtual ~KnownPieces() = default;
+  virtual bool has(const PieceName& name) const = 0;
+};
+
+// The contents of a saved state (base/framed_state.h) in pieces, of which a store keeps each one
+// once.
+struct PiecedState {
+  std::uint64_t seed = 0;                    // of the names
+  std::shared_ptr<const KnownPieces> known;  // those that come without their bytes; may be null
+  std::function<std::optional<SnapshotPiece>()> next;  // nullopt at the end; may throw Error
+};
+
 // The saved states of models. A snapshot at a position holds the effect of all events of its model
-// up to there. The two latest of each model are kept.
+// up to there. The two latest of each model are kept, and share no byte on the disk, so that damage
+// of one does not reach the other.
 class SnapshotStore {
  public:
   virtual ~SnapshotStore() = default;
@@ -188,13 +221,20 @@ class SnapshotStore {
   // What `next` throws ends the writing, and leaves things as they were.
   virtual void write(std::uint32_t model, std::uint64_t position, const NextBytes& next) = 0;
   void write(std::uint32_t model, std::uint64_t position, const std::string& bytes);
+  // The same of a state in pieces. Throws (kSystem) if the pieces of `known` are gone. A store that
+  // does not override this and the next function writes all bytes of every snapshot.
+  virtual void write_pieces(std::uint32_t model, std::uint64_t position, const PiecedState& state);
+  // The pieces that the next snapshot need not bring; nullptr if there are none. `alone`: for one
+  // after which all others are removed. Returns at once.
+  virtual std::shared_ptr<const KnownPieces> known_pieces(std::uint32_t model, bool alone);
   // Throws (kSystem) if there is no such snapshot.
   virtual SnapshotSource open(std::uint32_t model, std::uint64_t position) = 0;
   // Takes a damaged snapshot out of `positions` but keeps its bytes as evidence.
   virtual void set_aside(std::uint32_t model, std::uint64_t position) = 0;
-  // Removes everything of a model, also what was set aside, except snapshots from `position` on.
+  // Removes everything of a model, also what was set aside, except snapshots from `position` on. No
+  // byte of the rest is left.
   virtual void remove_before(std::uint32_t model, std::uint64_t position) = 0;
-  // Removes what a crash left half written.
+  // Removes what a crash left half written. Call it before the first snapshot is written.
   virtual void remove_unfinished() = 0;
 };
 

@@ -10,10 +10,14 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "mcnb/base/error.h"
 #include "tests/serve/running_engine.h"
+#include "tests/serve/store/piece_cases.h"
 
 namespace mcnb::saved_state_test {
 namespace {
@@ -22,12 +26,23 @@ using namespace cases;
 
 constexpr std::uint64_t kStore = 77;
 
-std::string read_all(SavedState& state) {
-  std::string bytes;
-  for (std::string_view piece = state.next(); !piece.empty(); piece = state.next()) {
-    bytes += piece;
+// Pieces by their names.
+struct PieceMap : KnownPieces {
+  bool has(const PieceName& name) const override { return bytes.contains(name); }
+  std::map<PieceName, std::string> bytes;
+};
+
+// The bytes of the state; those of known pieces come from `base`.
+std::string read_all(SavedState& state, const PieceMap* base = nullptr) {
+  if (!state.in_pieces()) {
+    return std::string(state.next());
   }
-  return bytes;
+  std::string contents;
+  const PiecedState pieces = state.pieces();
+  while (const std::optional<SnapshotPiece> piece = pieces.next()) {
+    contents += piece->bytes.empty() ? base->bytes.at(piece->name) : std::string(piece->bytes);
+  }
+  return framed(contents);
 }
 
 void teach(Ledger& ledger, std::uint64_t from, std::uint64_t to) {
@@ -66,7 +81,7 @@ TEST(SavedState, HasTheBytesOfItsMomentWhileTheModelGoesOn) {
     EXPECT_EQ(read_all(forked), expected);
     EXPECT_EQ(read_all(copied), expected);
     EXPECT_EQ(forked.child(), 0) << "the child is gone once everything was read";
-    EXPECT_TRUE(forked.next().empty());
+    EXPECT_FALSE(forked.pieces().next().has_value());
   }
 }
 
@@ -77,9 +92,32 @@ TEST(SavedState, TakesALargeStateInPieces) {
   ASSERT_GT(expected.size(), std::size_t{4} << 20);
   SavedState state(*ledger, kStore, 0);
   EXPECT_LT(state.memory_bytes(), static_cast<double>(expected.size()));
-  EXPECT_LT(state.next().size(), expected.size());
+  EXPECT_LT(state.pieces().next()->bytes.size(), expected.size());
   SavedState again(*ledger, kStore, 0);
   EXPECT_EQ(read_all(again), expected);
+}
+
+TEST(SavedState, OnlyPiecesThatChangedComeWithTheirBytes) {
+  Ledger ledger(large_model());
+  teach(ledger, 0, 30);
+  const auto base = std::make_shared<PieceMap>();
+  std::uint64_t whole = 0;
+  SavedState first(*ledger, kStore, 0);
+  while (const std::optional<SnapshotPiece> piece = first.pieces().next()) {
+    base->bytes[piece->name] = piece->bytes;
+    whole += piece->bytes.size();
+  }
+  teach(ledger, 30, 32);
+  const std::string expected = snapshot_bytes(*ledger, kStore);
+  SavedState second(*ledger, kStore, 0, base);
+  EXPECT_EQ(read_all(second, base.get()), expected);
+  std::uint64_t changed = 0;
+  SavedState again(*ledger, kStore, 0, base);
+  while (const std::optional<SnapshotPiece> piece = again.pieces().next()) {
+    changed += piece->bytes.size();
+  }
+  EXPECT_GT(changed, 0U);
+  EXPECT_LT(changed, whole / 2);
 }
 
 // A lock that the child kept would keep the next service out of the data folder.
@@ -89,7 +127,7 @@ TEST(SavedState, TheChildKeepsNoFileOpenButItsPipe) {
   const TemporaryFolder folder;
   const std::ofstream open_file(folder.path() / "open");
   SavedState state(*ledger, kStore, 0);
-  ASSERT_FALSE(state.next().empty());
+  ASSERT_TRUE(state.pieces().next().has_value());
   std::vector<std::string> files;
   for (const auto& entry :
        std::filesystem::directory_iterator("/proc/" + std::to_string(state.child()) + "/fd")) {
@@ -105,7 +143,7 @@ TEST(SavedState, AChildThatIsKilledIsAnError) {
   Ledger ledger(large_model());
   teach(ledger, 0, 30);
   SavedState state(*ledger, kStore, 0);
-  ASSERT_FALSE(state.next().empty());
+  ASSERT_TRUE(state.pieces().next().has_value());
   ASSERT_EQ(::kill(state.child(), SIGKILL), 0);
   try {
     read_all(state);

@@ -38,7 +38,7 @@ RankRequest recorded_request(std::uint64_t event, const std::string& user) {
 
 RecordedService::RecordedService(const std::filesystem::path& folder, std::uint64_t seed,
                                  std::size_t rounds)
-    : folder_(folder), recorder_(folder), rng_(seed, Stream::kTest) {
+    : folder_(folder), in_pieces_(seed % 2 == 1), recorder_(folder), rng_(seed, Stream::kTest) {
   start();
   make("m");
   make("second");
@@ -52,7 +52,11 @@ RecordedService::RecordedService(const std::filesystem::path& folder, std::uint6
 void RecordedService::start() {
   std::unique_ptr<Storage> storage = open_data_folder(folder_ / kData, StorageAccess::kOwn);
   storage_ = storage.get();
-  core_ = std::make_unique<EngineCore>(std::move(storage), recorded_options(), clock_, metrics_);
+  EngineOptions options = recorded_options();
+  if (in_pieces_) {
+    options.most_copied = 0;
+  }
+  core_ = std::make_unique<EngineCore>(std::move(storage), options, clock_, metrics_);
 }
 
 void RecordedService::stop() {

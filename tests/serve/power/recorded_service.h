@@ -109,6 +109,7 @@ class RecordedService {
 
   WithoutSyncs without_syncs_;
   std::filesystem::path folder_;
+  bool in_pieces_;  // snapshots are written by pieces, with every other seed
   FileRecorder recorder_;
   Rng rng_;
   cases::ManualClock clock_;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
+#include "tests/serve/store/piece_cases.h"
 
 namespace mcnb::cases {
 
@@ -359,11 +360,30 @@ class MemorySnapshots : public SnapshotStore {
     }
     const Guard guard(disk_.mutex_);
     disk_.enter(StorageCall::kWriteSnapshot);
-    own()[model][position] = {bytes};
+    own()[model][position] = {bytes, false, nullptr};
     const std::vector<std::uint64_t> all = sound(model);
     for (std::size_t i = 2; i < all.size(); ++i) {
       own()[model].erase(all[i]);
     }
+  }
+  void write_pieces(std::uint32_t model, std::uint64_t position,
+                    const PiecedState& state) override {
+    const auto* known = dynamic_cast<const MemoryPieces*>(state.known.get());
+    std::string contents;
+    while (const std::optional<SnapshotPiece> piece = state.next()) {
+      contents += piece->bytes.empty() ? known->bytes(piece->name) : std::string(piece->bytes);
+    }
+    SnapshotStore::write(model, position, framed(contents));
+    const Guard guard(disk_.mutex_);
+    own()[model][position].pieces = std::make_shared<MemoryPieces>(contents, state.seed);
+  }
+  std::shared_ptr<const KnownPieces> known_pieces(std::uint32_t model, bool alone) override {
+    const Guard guard(disk_.mutex_);
+    const std::vector<std::uint64_t> all = sound(model);
+    if (all.empty() || (!alone && all.size() < 2)) {
+      return nullptr;
+    }
+    return own()[model][alone ? all.front() : all.back()].pieces;
   }
   SnapshotSource open(std::uint32_t model, std::uint64_t position) override {
     const Guard guard(disk_.mutex_);

@@ -68,6 +68,7 @@ class MemoryDisk {
   struct Snapshot {
     std::string bytes;
     bool aside = false;
+    std::shared_ptr<const KnownPieces> pieces;  // of one that came in pieces
   };
   struct Contents {
     std::uint64_t id = 0;

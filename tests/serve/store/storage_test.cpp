@@ -10,6 +10,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/serve/store/postgres/schema.h"
 #include "tests/serve/store/memory_storage.h"
+#include "tests/serve/store/piece_cases.h"
 #include "tests/storage/postgres_server.h"
 #include "tests/temporary_folder.h"
 
@@ -385,6 +386,24 @@ TYPED_TEST(StorageContract, TheTwoLatestSnapshotsAreKept) {
   snapshots.remove_before(1, 30);
   EXPECT_EQ(snapshots.positions(1), (Rows{30}));
   EXPECT_EQ(snapshots.positions(2), (Rows{5}));
+}
+
+TYPED_TEST(StorageContract, SnapshotsInPiecesComeBackWithTheBytesOfWholeOnes) {
+  const std::unique_ptr<Storage> storage = this->disk.open();
+  SnapshotStore& store = storage->snapshots();
+  std::string contents = cases::random_contents(200'000, 1);
+  for (std::uint64_t position = 1; position < 6; ++position) {
+    contents.replace(position * 30'000, 5, "other bytes");
+    const bool knows_pieces = store.known_pieces(1, false) != nullptr;
+    EXPECT_TRUE(position > 2 || !knows_pieces) << "two snapshots must be whole";
+    const std::uint64_t sent = cases::write_contents(store, 1, position, contents);
+    EXPECT_TRUE(knows_pieces ? sent < contents.size() / 2 : sent == contents.size());
+    EXPECT_EQ(cases::read_snapshot(store, 1, position), cases::framed(contents));
+  }
+  EXPECT_EQ(store.positions(1), (Rows{5, 4}));
+  cases::write_contents(store, 1, 6, contents, true);
+  EXPECT_EQ(store.positions(1), Rows{6});
+  EXPECT_EQ(cases::read_snapshot(store, 1, 6), cases::framed(contents));
 }
 
 TYPED_TEST(StorageContract, ABackupHasWhatTheStorageHad) {

@@ -89,8 +89,8 @@ std::vector<std::uint64_t> PostgresSnapshots::positions(std::uint32_t model) {
   });
 }
 
-PostgresSnapshots::Written PostgresSnapshots::write_pieces(PostgresConnection& connection,
-                                                           std::int64_t id, const NextBytes& next) {
+PostgresSnapshots::Written PostgresSnapshots::write_rows(PostgresConnection& connection,
+                                                         std::int64_t id, const NextBytes& next) {
   Written written;
   std::string piece;
   const auto put = [&] {
@@ -134,7 +134,7 @@ void PostgresSnapshots::write(std::uint32_t model, std::uint64_t position, const
                 "VALUES($1, $2, true, 0, 0, 0) RETURNING id",
                 where)
             .number(0, 0);
-    const Written written = write_pieces(connection, id, next);
+    const Written written = write_rows(connection, id, next);
     const PostgresValues digest =
         PostgresValues(where).number(to_signed(written.digest)).number(written.bytes);
     // What is there already either has the same bytes, or is damaged.

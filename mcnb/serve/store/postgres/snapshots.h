@@ -32,7 +32,7 @@ class PostgresSnapshots : public SnapshotStore {
     std::uint64_t digest = 0;
   };
 
-  Written write_pieces(PostgresConnection& connection, std::int64_t id, const NextBytes& next);
+  Written write_rows(PostgresConnection& connection, std::int64_t id, const NextBytes& next);
   void change(const std::string& sql, std::uint32_t model, std::uint64_t position);
 
   PostgresLogStore& log_;

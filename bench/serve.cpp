@@ -12,6 +12,7 @@
 #include "bench/serve_fairness.h"
 #include "bench/serve_learners.h"
 #include "bench/serve_parts.h"
+#include "bench/serve_store.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
 #include "mcnb/base/text_table.h"
@@ -163,6 +164,9 @@ void bench_serve(const ServeBenchOptions& options, Display& display) {
   }
   if (options.groups > 0) {
     measure_service(options, report);
+  }
+  if (!options.store.empty()) {
+    measure_store(options, report);
   }
   if (options.pause_rewards > 0) {
     find_longest_pause(options, report);

@@ -23,6 +23,7 @@ struct ServeBenchOptions {
   std::uint64_t threads = 0;
   double seconds = 8.0;     // per measurement
   std::string policy = "";  // extra options of mcnb: "meta_steps=1:gamma=0.2"
+  std::string store;        // a PostgreSQL URL, for decisions there; empty skips them
   std::string output = "results";
 };
 

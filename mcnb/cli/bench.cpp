@@ -247,6 +247,8 @@ void add_serve(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
   command->add_option("--policy-options", options->policy, "More options of mcnb: a=1:b=2");
+  command->add_option("--store", options->store,
+                      "An empty PostgreSQL database, to measure decisions there, too");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
   call(command, options, bench::bench_serve);
 }

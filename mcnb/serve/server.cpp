@@ -9,23 +9,27 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
+#include "mcnb/serve/cluster.h"
 #include "mcnb/serve/configured_models.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
 #include "mcnb/serve/http/http_server.h"
 #include "mcnb/serve/http/request_log.h"
+#include "mcnb/serve/http/identifiers.h"
 #include "mcnb/serve/store/copy_storage.h"
 #include "mcnb/serve/store/postgres/schema.h"
 
 namespace mcnb {
 namespace {
 
-EngineOptions engine_options(const ServerOptions& options) {
+EngineOptions engine_options(const ServerOptions& options, const std::string& instance) {
   return {.folder = options.data,
           .url = options.store,
           .threads = static_cast<std::size_t>(options.threads),
@@ -42,8 +46,9 @@ EngineOptions engine_options(const ServerOptions& options) {
           .store = {.check_bytes = static_cast<std::uint64_t>(options.check_megabytes * 1e6),
                     .accept_loss = options.accept_loss,
                     .node = options.node,
+                    .instance = instance,
                     .lease_seconds = options.lease_seconds,
-                    .wait_for_lease = true,
+                    .may_follow = true,
                     .backups = std::filesystem::path(options.data) / "backups"}};
 }
 
@@ -95,6 +100,20 @@ int wait_for(const sigset_t& signals, long nanoseconds) {
   return std::max(::sigtimedwait(&signals, nullptr, &time), 0);
 }
 
+// Where other nodes reach this one; empty if they cannot, because they would have to speak TLS.
+std::string advertised_address(const ServerOptions& options, std::uint16_t port) {
+  if (!options.advertise.empty() || !options.certificate.empty()) {
+    return options.certificate.empty() ? options.advertise : "";
+  }
+  std::string host = options.host;
+  if (host == "0.0.0.0" || host == "::") {
+    host.resize(256);
+    ::gethostname(host.data(), host.size() - 1);
+    host.resize(std::strlen(host.c_str()));
+  }
+  return fmt::format("{}:{}", host.find(':') == std::string::npos ? host : '[' + host + ']', port);
+}
+
 const ServerOptions& checked(const ServerOptions& options) {
   check_server_options(options);
   return options;
@@ -108,28 +127,46 @@ struct Server::Parts {
         read_again(std::move(read)),
         audit(options.audit_log),
         lines(options.request_lines, options.request_ids),
-        engine(engine_options(options), clock, metrics),
-        api(Handlers(engine, metrics, requests, options.personalizer_model,
-                     [this] { return reload(); }),
+        engine(engine_options(options, instance), clock, metrics),
+        api(Handlers(
+                engine, metrics, requests, options.personalizer_model, [this] { return reload(); },
+                [this] { return nodes(); }),
             ApiKeys(options.keys), CallerPolicy(options.host_names, options.origins), audit,
             requests) {
     const std::lock_guard lock(reloading);  // clients may ask for it before `http` is set
     std::shared_ptr<const TlsIdentity> identity = identity_of(options);
-    configure_models(engine, options);
+    if (engine.ready()) {
+      configure_models(engine, options);
+    } else {
+      configurer = std::jthread([this](const std::stop_token& stop) { configure_later(stop); });
+    }
+    if (!options.store.empty()) {
+      cluster = std::make_unique<Cluster>(
+          Cluster::Options{.url = options.store,
+                           .self = {.instance = instance, .name = options.node},
+                           .lease_seconds = options.lease_seconds,
+                           .wait_seconds = options.wait_seconds},
+          engine, [this](const HttpRequest& request) { return api.plan(request); }, requests);
+    }
     http = std::make_unique<HttpServer>(
         http_options(options), std::move(identity),
         HttpServer::Handler{
             [this](const HttpRequest& head) { return api.admit(head); },
-            [this](const HttpRequest& request) { return api.plan(request); },
+            [this](const HttpRequest& request) { return cluster ? cluster->plan(request) : api.plan(request); },
             [this] { sample_requests(); },
             [this](const HttpRequest& request, const HttpResponse& response, double seconds) {
               lines.write(request, response, seconds, std::chrono::steady_clock::now());
             }},
         requests);
+    if (cluster) {
+      cluster->announce(advertised_address(options, http->port()));
+    }
   }
 
   Handlers::Reloaded reload();
   void sample_requests();
+  void configure_later(const std::stop_token& stop);
+  std::vector<Node> nodes();
 
   ServerOptions options;
   ReadOptions read_again;
@@ -138,11 +175,14 @@ struct Server::Parts {
   SteadyClock clock;
   Metrics metrics;
   RequestMetrics requests;
+  const std::string instance = random_id();
   Engine engine;
   Api api;
   std::mutex reloading;
   double next_sample = 0.0;  // uptime, in seconds; for the thread of `http`
+  std::unique_ptr<Cluster> cluster;  // null: it serves a data folder, alone
   std::unique_ptr<HttpServer> http;
+  std::jthread configurer;
 };
 
 void Server::Parts::sample_requests() {
@@ -155,6 +195,33 @@ void Server::Parts::sample_requests() {
   totals.log_bytes = engine.log_bytes();
   totals.memory_bytes = metrics.memory_bytes;
   engine.series().sample(totals, clock.system_now());
+}
+
+// Once this node serves: until then the models are another node's.
+void Server::Parts::configure_later(const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kPoll(50);
+  while (!engine.ready()) {
+    if (stop.stop_requested()) {
+      return;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  try {
+    configure_models(engine, options);
+  } catch (const std::exception& error) {
+    log_error("the models of the configuration could not be made", {{"detail", error.what()}});
+  }
+}
+
+std::vector<Node> Server::Parts::nodes() {
+  if (cluster) {
+    return cluster->nodes();
+  }
+  const std::lock_guard lock(reloading);
+  return {{.instance = instance,
+           .name = options.node,
+           .address = advertised_address(options, http->port()),
+           .owner = engine.ready()}};
 }
 
 // Everything that can fail comes before anything is changed.
@@ -203,8 +270,15 @@ void Server::reload() { parts_->reload(); }
 
 void Server::stop() {
   if (parts_->http) {
+    if (parts_->cluster) {
+      parts_->cluster->hand_over();
+    }
     parts_->http->stop_listening();
+    parts_->configurer.request_stop();
     parts_->engine.stop();
+    if (parts_->cluster) {
+      parts_->cluster->drain([this] { return parts_->requests.connections.load() > 0; });
+    }
     parts_->http.reset();
     log_info("stopped");
   }

@@ -10,6 +10,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/serve/http/caller_policy.h"
 #include "mcnb/serve/http/client_address.h"
+#include "mcnb/serve/http/request_parser.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/storage/postgres.h"
 
@@ -27,6 +28,8 @@ void add_store(OptionTable<O>& t) {
          "PostgreSQL database instead of the folder, such as postgresql://user@host/database; the "
          "folder then only gets backups");
   t.text("node", &O::node, "a name", "what other nodes of a PostgreSQL store call this one");
+  t.text("advertise", &O::advertise, "HOST:PORT",
+         "where other nodes reach this one, if not at the host and the port of this file");
   t.number("lease_seconds", &O::lease_seconds, {1, 3600},
            "seconds after which another node may take over from one that is silent");
 }
@@ -305,6 +308,15 @@ void check_server_options(const ServerOptions& options) {
                                                "postgresql://user@host/database, found \"{}\"; a "
                                                "folder is named by the option data",
                                                options.store));
+  }
+  if (!is_http_token(options.node)) {
+    throw Error(ErrorKind::kUsage, fmt::format("option node: expected letters, digits, '.', '_' or "
+                                               "'-', found \"{}\"",
+                                               options.node));
+  }
+  if (!options.advertise.empty() && options.advertise.rfind(':') == std::string::npos) {
+    throw Error(ErrorKind::kUsage, fmt::format("option advertise: expected HOST:PORT, found \"{}\"",
+                                               options.advertise));
   }
   if (options.certificate.empty() != options.private_key.empty()) {
     throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a private key");

@@ -140,6 +140,7 @@ NOT_IN_THE_CLIENT = {
     ("post", "/v1/models/{model}/try"),
     ("get", "/livez"),  # for supervisors of processes; `ready` says more
     ("get", "/metrics"),  # for Prometheus
+    ("get", "/v1/nodes"),  # for administrators
     ("get", "/openapi.json"),  # for generators of clients
     ("post", "/personalizer/v1.0/rank"),  # for clients of the retired service
     ("post", "/personalizer/v1.0/events/{id}/reward"),

@@ -21,19 +21,15 @@ class PostgresServer {
  public:
   // `settings`: such as "fsync=off".
   explicit PostgresServer(std::vector<std::string> settings = {}) : settings_(std::move(settings)) {
-    if (::geteuid() == 0) {
-      const passwd* user = ::getpwnam("postgres");
-      if (user == nullptr || ::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) != 0) {
-        throw std::runtime_error("PostgreSQL is not installed (see `packages`)");
-      }
-    }
-    if (run("initdb",
-            {"-D", data(), "-N", "-A", "trust", "-U", "mcnb", "--locale=C", "-E", "UTF8", "-k"})
-            ->wait()
-            .status != 0) {
-      throw std::runtime_error("initdb failed");
-    }
+    give_folder_to_server();
+    finish("initdb",
+           {"-D", data(), "-N", "-A", "trust", "-U", "mcnb", "--locale=C", "-E", "UTF8", "-k"});
     start();
+  }
+  // A standby of another server, made from a copy of it. It follows until `promote`.
+  static std::unique_ptr<PostgresServer> standby_of(const PostgresServer& primary) {
+    std::unique_ptr<PostgresServer> standby(new PostgresServer(primary.settings_, primary.folder_));
+    return standby;
   }
   ~PostgresServer() {
     if (server_) {
@@ -50,7 +46,7 @@ class PostgresServer {
     server_ = run("postgres", std::move(arguments));
     while (true) {
       try {
-        PostgresConnection connection(url("postgres"));
+        PostgresConnection connection(url("postgres") + "&target_session_attrs=any");
         return;
       } catch (const PostgresError&) {
         if (!server_->is_running()) {
@@ -67,9 +63,24 @@ class PostgresServer {
     server_.reset();
   }
 
+  // From now on a commit is answered when a standby has it, too; or, with false, without.
+  void wait_for_standby(bool wait) {
+    PostgresConnection connection(url("postgres"));
+    connection.run(std::string("ALTER SYSTEM SET synchronous_standby_names = ") +
+                   (wait ? "'*'" : "''"));
+    connection.run("SELECT pg_reload_conf()");
+  }
+  // Makes a primary of a standby, and waits until it can be written.
+  void promote() {
+    PostgresConnection(url("postgres") + "&target_session_attrs=any")
+        .run("SELECT pg_promote(true, 60)");
+  }
+
   std::string url(const std::string& database) const {
     return "postgresql://mcnb@/" + database + "?host=" + folder_.path().string();
   }
+  // Where its socket is.
+  std::filesystem::path folder() const { return folder_.path(); }
   // Makes an empty database and returns its URL.
   std::string new_database() {
     static std::atomic<int> number{0};
@@ -85,7 +96,31 @@ class PostgresServer {
   }
 
  private:
+  PostgresServer(std::vector<std::string> settings, const TemporaryFolder& primary)
+      : settings_(std::move(settings)) {
+    give_folder_to_server();
+    finish("pg_basebackup", {"-D", data(), "-h", primary.path().string(), "-U", "mcnb", "-R",
+                             "--checkpoint=fast", "--no-sync"});
+    start();
+  }
+
+  void give_folder_to_server() {
+    if (::geteuid() == 0) {
+      const passwd* user = ::getpwnam("postgres");
+      if (user == nullptr || ::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) != 0) {
+        throw std::runtime_error("PostgreSQL is not installed (see `packages`)");
+      }
+    }
+  }
+
   std::string data() const { return folder_ / "data"; }
+
+  static void finish(const std::string& name, std::vector<std::string> arguments) {
+    const ProgramOutcome outcome = run(name, std::move(arguments))->wait();
+    if (outcome.status != 0) {
+      throw std::runtime_error(name + " failed: " + outcome.errors);
+    }
+  }
 
   // A program of PostgreSQL, as a user that it accepts; it ends with this process.
   static std::unique_ptr<Program> run(const std::string& name, std::vector<std::string> arguments) {

@@ -68,6 +68,7 @@ void Engine::stop() {
       thread->join();
     }
   }
+  core_.give_back();
 }
 
 }  // namespace mcnb

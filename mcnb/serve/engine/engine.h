@@ -47,7 +47,8 @@ class Engine {
   // Figures over time, for people.
   SeriesBook& series() { return core_.series(); }
 
-  // Takes no more tasks, answers those it has, writes snapshots, and ends the threads.
+  // Takes no more tasks, answers those it has, writes snapshots, ends the threads, and lets others
+  // have the storage.
   void stop();
 
  private:

@@ -50,9 +50,14 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
   if (!series_.warning().empty()) {
     log_warning("the time series begin anew", {{"detail", series_.warning()}});
   }
+  if (const std::string loss = storage_->lease().loss(); !loss.empty()) {
+    broken_ = true;  // until the lease is free
+    set_problem(loss);
+    log_info("following", {{"detail", loss}});
+    return;
+  }
   recover();
   storage_->snapshots().remove_unfinished();
-  housekeeping_.check_clock(host_.last_time());
   ready_ = true;
 }
 
@@ -90,6 +95,7 @@ void EngineCore::recover() {
   series_.keep_waiting(
       [this](std::uint32_t model, std::uint64_t event) { return host_.is_waiting(model, event); });
   publish();
+  housekeeping_.check_clock(host_.last_time());
   housekeeping_.add(std::move(jobs));
 }
 
@@ -167,8 +173,10 @@ void EngineCore::repair() {
     set_problem("");
     log_info("the models agree with the log again");
   } catch (const std::exception& error) {
+    if (why_not_ready() != error.what()) {
+      log_error("the storage still fails", {{"detail", error.what()}});
+    }
     set_problem(error.what());
-    log_error("the storage still fails", {{"detail", error.what()}});
     next_repair_ = clock_.uptime() + kRepairSeconds;
   }
 }

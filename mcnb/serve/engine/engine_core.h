@@ -47,8 +47,8 @@ class EngineCore {
  public:
   using Wait = std::chrono::milliseconds;
 
-  // Makes the models from the storage. Borrows the clock and the metrics. Throws Error: kSystem,
-  // kCorrupt.
+  // Makes the models from the storage; if somebody else has its lease, as soon as it is free.
+  // Borrows the clock and the metrics. Throws Error: kSystem, kCorrupt.
   EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& options, Clock& clock,
              Metrics& metrics);
   EngineCore(const EngineCore&) = delete;
@@ -70,6 +70,8 @@ class EngineCore {
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
   bool fit(Wait wait) { return fits_.run(wait); }
   bool build(Wait wait) { return builder_.run(wait); }
+  // Lets others have the storage. Call it when all stages are done.
+  void give_back() { storage_->give_back(); }
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
   bool step();
 

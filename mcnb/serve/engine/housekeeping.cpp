@@ -151,6 +151,9 @@ void Housekeeping::write_snapshot(const SnapshotJob& job) {
 
 void Housekeeping::maintain() {
   try {
+    if (!storage_.lease().held()) {
+      return;  // whoever has it does that
+    }
     storage_.log().maintain();
     if (const double now = clock_.uptime(); now >= next_trim_) {
       next_trim_ = now + options_.trim_seconds;

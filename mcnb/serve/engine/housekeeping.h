@@ -50,8 +50,7 @@ class Housekeeping {
   Housekeeping(Storage& storage, const EngineOptions& options, Clock& clock, Metrics& metrics,
                SeriesBook& series);
 
-  // Compares the clock with the time of the log's last event (0: there is none). Call it before
-  // the first `run`.
+  // Compares the clock with the time of the log's last event (0: there is none).
   void check_clock(std::int64_t last_event);
 
   bool wait_for_room(Wait wait) { return jobs_.wait_for_room(wait); }
@@ -90,13 +89,13 @@ class Housekeeping {
   Metrics& metrics_;
   SeriesBook& series_;
   BoundedQueue<std::vector<HousekeepingJob>> jobs_;
-  double doubt_until_ = 0.0;       // uptime, in seconds
-  double next_trim_ = 0.0;         // uptime, in seconds
-  double next_series_ = 0.0;       // uptime, in seconds
-  double next_pass_ = 0.0;         // uptime, in seconds
-  double last_verify_ = 0.0;       // uptime, in seconds
-  double verify_budget_ = 0.0;     // bytes; below 0 after a large part
-  std::vector<Damage> found_now_;  // in the present pass
+  std::atomic<double> doubt_until_{0.0};  // uptime, in seconds
+  double next_trim_ = 0.0;                // uptime, in seconds
+  double next_series_ = 0.0;              // uptime, in seconds
+  double next_pass_ = 0.0;                // uptime, in seconds
+  double last_verify_ = 0.0;              // uptime, in seconds
+  double verify_budget_ = 0.0;            // bytes; below 0 after a large part
+  std::vector<Damage> found_now_;         // in the present pass
   std::atomic<std::uint64_t> log_bytes_{0};
 
   mutable std::mutex mutex_;  // guards what follows

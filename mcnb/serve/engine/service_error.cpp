@@ -45,6 +45,7 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kOverloaded, "overloaded", 503, 1},
     ErrorCodeRow{ErrorCode::kStorageFailed, "storage_failed", 503, 1},
     ErrorCodeRow{ErrorCode::kInProgress, "in_progress", 503, 1},
+    ErrorCodeRow{ErrorCode::kNotOwner, "not_owner", 503, 1},
     ErrorCodeRow{ErrorCode::kBadVersion, "bad_version", 505},
     ErrorCodeRow{ErrorCode::kMemoryFull, "memory_full", 507, 10},
 };

@@ -48,6 +48,7 @@ enum class ErrorCode : std::uint8_t {
   kOverloaded,
   kStorageFailed,
   kInProgress,
+  kNotOwner,
   kBadVersion,
   kMemoryFull,
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/http/identifiers.h"
 
 namespace mcnb {
 namespace {
@@ -176,6 +177,10 @@ HttpPlan Api::plan(const HttpRequest& request) {
     plan.metric = endpoint.metric;
     Call call = match.call;
     call.body = request.body;
+    call.assigned_id = request.assigned_id;
+    if (!request.assigned_id.empty()) {
+      check_id(request.assigned_id, "X-Mcnb-Id");
+    }
     call.client = keys()->keys.client_of(request.key, request.client.group().text());
     Reply reply = (handlers_.*endpoint.handler)(call);
     plan.start = std::exchange(reply.start, {});

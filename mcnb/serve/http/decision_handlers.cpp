@@ -13,7 +13,7 @@ Reply Handlers::rank(const std::string& model, const Call& call, Dialect dialect
   }
   auto task = std::make_shared<RankTask>();
   task->model = model;
-  task->request = read_rank(call.body, *options, dialect);
+  task->request = read_rank(call.body, *options, dialect, call.assigned_id);
   return submit(call, task, [task, dialect] {
     return write_rank(task->decision, task->request.explain, dialect);
   });
@@ -22,7 +22,7 @@ Reply Handlers::rank(const std::string& model, const Call& call, Dialect dialect
 Reply Handlers::reward(const std::string& model, const Call& call, Dialect dialect) const {
   auto task = std::make_shared<RewardTask>();
   task->model = model;
-  task->reward = read_reward(call.body, dialect);
+  task->reward = read_reward(call.body, dialect, call.assigned_id);
   task->reward.event_id = call.id;
   return submit(call, task, [task, dialect] {
     return dialect == Dialect::kOwn ? write_reward(task->outcome) : "";

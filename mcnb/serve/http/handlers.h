@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/http/http_message.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/nodes.h"
 
 namespace mcnb {
 
@@ -19,6 +21,7 @@ struct Call {
   std::string id;     // {id} of the path: an event or a user; empty if the path has none
   std::map<std::string, std::string> query;  // the parameters behind the path
   std::string client;                        // who asks (TaskBase::client)
+  std::string assigned_id;  // for an event or a reward without one; may be empty
   std::string_view body;                     // valid only while the handler runs
 };
 
@@ -44,10 +47,12 @@ class Handlers {
     bool tls = false;
   };
   using Reload = std::function<Reloaded()>;
+  // The processes that serve, at least this one.
+  using ListNodes = std::function<std::vector<Node>()>;
 
   // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model, Reload reload);
+           std::string personalizer_model, Reload reload, ListNodes list_nodes);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -56,6 +61,7 @@ class Handlers {
   Reply metrics(const Call& call) const;
   Reply back_up(const Call& call) const;
   Reply reload(const Call& call) const;
+  Reply nodes(const Call& call) const;
 
   // Decisions (decision_handlers.cpp).
   Reply rank(const Call& call) const;
@@ -115,6 +121,7 @@ class Handlers {
   const RequestMetrics& requests_;
   std::string personalizer_model_;
   Reload reload_;
+  ListNodes list_nodes_;
   std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
 };
 

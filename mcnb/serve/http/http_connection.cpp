@@ -288,6 +288,8 @@ HttpRequest HttpConnection::request_of(const RequestHead& head) const {
   request.traceparent = traceparent_of(head);
   request.is_preflight = head.method == "OPTIONS" && !request.origin.empty() &&
                          !head.header("access-control-request-method").empty();
+  request.forwarded_by = head.header("x-mcnb-node");
+  request.assigned_id = head.header("x-mcnb-id");
   request.has_body = head.has_body();
   request.on_reserved_connection = guest_.reserved;
   return request;
@@ -351,7 +353,7 @@ void HttpConnection::respond(HttpResponse response, Time now) {
   const RequestHead& head = exchange_->parser.head();
   stream_ = head.method == "HEAD" ? BodyStream() : response.stream;
   chunked_ = !head.is_http_1_0;
-  close_ = close_ || stream_;
+  close_ = close_ || stream_ || context_.closing.load(std::memory_order_relaxed);
   if (const std::string& trace = exchange_->request.traceparent; !trace.empty()) {
     response.headers += "traceparent: " + trace + "\r\n";
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@ struct ConnectionContext {
   const HttpOptions& options;
   const HttpServer::Handler& handler;
   RequestMetrics& metrics;
+  const std::atomic<bool>& closing;  // connections end with their next response
 };
 
 // One connection: reads a request, sends its response, and begins anew. For the server's thread.

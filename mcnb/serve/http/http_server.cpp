@@ -165,7 +165,8 @@ class HttpServer::Loop {
   HttpOptions options_;
   Handler handler_;
   RequestMetrics& metrics_;
-  ConnectionContext context_{options_, handler_, metrics_};
+  std::atomic<bool> stop_listening_{false};
+  ConnectionContext context_{options_, handler_, metrics_, stop_listening_};
   ConnectionLimits limits_;
   File listener_;
   File epoll_;
@@ -180,7 +181,6 @@ class HttpServer::Loop {
 
   std::mutex identity_mutex_;
   std::shared_ptr<const TlsIdentity> identity_;
-  std::atomic<bool> stop_listening_{false};
   std::atomic<bool> stopping_{false};
   std::promise<void> listener_closed_;
   std::thread thread_;

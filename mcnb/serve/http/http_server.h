@@ -55,7 +55,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
-  // Accepts no new connections; those that are open are still served.
+  // Accepts no new connections; those that are open are served once more. Requests that were
+  // planned before are with whoever carries them out when it returns.
   void stop_listening();
   // New connections use this identity. Requires that the server has one. Safe from any thread.
   void use_identity(std::shared_ptr<const TlsIdentity> identity);

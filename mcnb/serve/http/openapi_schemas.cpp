@@ -388,6 +388,16 @@ const char* const kOpenApiSchemas = R"json(
  "required": ["name"],
  "properties": {"name": {"type": "string", "maxLength": 64}}},
 "Backup": {"type": "object", "properties": {"backup": {"type": "string"}}},
+"Nodes": {
+ "type": "object",
+ "properties": {
+  "nodes": {"type": "array", "items": {
+   "type": "object",
+   "properties": {
+    "name": {"type": "string"},
+    "address": {"type": "string", "description": "where other nodes reach it"},
+    "owner": {"type": "boolean", "description": "it computes all requests"},
+    "silentSeconds": {"type": "number"}}}}}},
 "Reloaded": {
  "type": "object",
  "properties": {"keys": {"type": "integer"}, "tls": {"type": "boolean"}}})json";

@@ -151,7 +151,8 @@ OptionValues read_model_options(const JsonObject& body, std::string& name) {
 
 }  // namespace
 
-RankRequest read_rank(string_view body, const ModelOptions& model, Dialect dialect) {
+RankRequest read_rank(string_view body, const ModelOptions& model, Dialect dialect,
+                      const std::string& assigned_id) {
   const JsonFields fields = rank_fields(body, dialect);
   RankRequest request;
   if (const JsonValue* id = fields.find("eventId")) {
@@ -179,12 +180,12 @@ RankRequest read_rank(string_view body, const ModelOptions& model, Dialect diale
     exclude_actions(*excluded, dialect == Dialect::kOwn, request);
   }
   if (request.event_id.empty()) {
-    request.event_id = random_id();
+    request.event_id = assigned_id.empty() ? random_id() : assigned_id;
   }
   return request;
 }
 
-Reward read_reward(string_view body, Dialect dialect) {
+Reward read_reward(string_view body, Dialect dialect, const std::string& assigned_id) {
   const JsonFields fields = dialect == Dialect::kOwn
                                 ? JsonFields(parse_object(body), kRewardFields)
                                 : JsonFields(parse_object(body), kPersonalizerRewardFields);
@@ -198,6 +199,9 @@ Reward read_reward(string_view body, Dialect dialect) {
   reward.value = static_cast<float>(value);
   if (const JsonValue* id = fields.find("rewardId")) {
     reward.reward_id = read_id(*id, "rewardId");
+  }
+  if (reward.reward_id.empty()) {
+    reward.reward_id = assigned_id;
   }
   return reward;
 }

@@ -15,10 +15,11 @@ namespace mcnb {
 // contextFeatures the user's name is.
 enum class Dialect { kOwn, kPersonalizer };
 
-// An event without an id gets a random one.
-RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect dialect);
-// Leaves `event_id` empty: it is part of the path.
-Reward read_reward(std::string_view body, Dialect dialect);
+// An event without an id gets `assigned_id`, or a random one if that is empty.
+RankRequest read_rank(std::string_view body, const ModelOptions& model, Dialect dialect,
+                      const std::string& assigned_id = "");
+// Leaves `event_id` empty: it is part of the path. A reward without an id gets `assigned_id`.
+Reward read_reward(std::string_view body, Dialect dialect, const std::string& assigned_id = "");
 // Accepts no body at all, or {}.
 void read_nothing(std::string_view body);
 

@@ -39,6 +39,7 @@ class RequestMetrics {
   std::atomic<std::uint64_t> failed_handshakes{0};     // of TLS
   std::atomic<std::uint64_t> malformed_requests{0};
   std::atomic<std::uint64_t> refused_keys{0};
+  std::atomic<std::uint64_t> forwarded_requests{0};  // to the node that serves, or kept for it
 
  private:
   std::map<std::string, PerLabel, std::less<>> by_label_;  // its keys never change

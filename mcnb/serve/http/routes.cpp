@@ -94,6 +94,8 @@ constexpr Endpoint kEndpoints[] = {
      "Makes a model forget a user", kNoBody, kNoBody},
     {"POST", "/v1/backup", kAdmin, &H::back_up, "admin", 201,
      "Copies all data while the service runs", "NewBackup", "Backup"},
+    {"GET", "/v1/nodes", kRead, &H::nodes, "admin", 200,
+     "Lists the processes that serve this store", kNoBody, "Nodes"},
     {"POST", "/v1/reload", kAdmin, &H::reload, "admin", 200,
      "Reads the keys and the certificate again", kNoBody, "Reloaded"},
     {"POST", "/personalizer/v1.0/rank", kDecide, &H::personalizer_rank, "rank", 201,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "mcnb/base/error.h"
@@ -22,12 +23,13 @@ std::string object_with(std::string_view name, std::string_view value) {
 }  // namespace
 
 Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-                   std::string personalizer_model, Reload reload)
+                   std::string personalizer_model, Reload reload, ListNodes list_nodes)
     : engine_(engine),
       metrics_(metrics),
       requests_(requests),
       personalizer_model_(std::move(personalizer_model)),
       reload_(std::move(reload)),
+      list_nodes_(std::move(list_nodes)),
       live_streams_(std::make_shared<std::map<std::string, std::size_t>>()) {}
 
 Reply Handlers::submit(const Call& call, Task task, std::function<std::string()> body) const {
@@ -61,6 +63,9 @@ Reply Handlers::on_engine(const Call& call, Use use,
 Reply Handlers::live(const Call&) const { return at_once(object_with("status", "alive")); }
 
 Reply Handlers::ready(const Call&) const {
+  if (!engine_.ready() && std::ranges::any_of(list_nodes_(), &Node::owner)) {
+    return at_once(object_with("status", "following"));  // another node does what comes here
+  }
   if (!engine_.ready()) {
     const std::string why = engine_.why_not_ready();
     refuse_request(ErrorCode::kStorageFailed,
@@ -81,6 +86,20 @@ Reply Handlers::ready(const Call&) const {
     out.end_array();
   }
   return at_once(out.end_object().take());
+}
+
+Reply Handlers::nodes(const Call&) const {
+  JsonWriter out;
+  out.begin_object().key("nodes").begin_array();
+  for (const Node& node : list_nodes_()) {
+    out.begin_object()
+        .field("name", node.name)
+        .field("address", node.address)
+        .field("owner", node.owner)
+        .field("silentSeconds", static_cast<double>(node.silent_milliseconds) / 1000.0)
+        .end_object();
+  }
+  return at_once(out.end_array().end_object().take());
 }
 
 Reply Handlers::openapi(const Call&) const { return at_once(openapi_document()); }

@@ -18,7 +18,7 @@ namespace {
 // Of one transaction of the copy.
 constexpr std::size_t kBatchRows = 1000;
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20;
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 void copy_models(LogStore& from, LogStore& to, CopyReport& report) {
   Batch batch;
@@ -74,7 +74,7 @@ void copy_ids(LogStore& from, LogStore& to, CopyReport& report) {
 // Gives the bytes of a snapshot piece by piece.
 NextBytes bytes_of(SnapshotSource& source, std::string& piece) {
   return [&source, &piece]() -> std::string_view {
-    piece.resize(kPieceBytes);
+    piece.resize(kReadAtOnce);
     source.bytes->read(piece.data(), static_cast<std::streamsize>(piece.size()));
     piece.resize(static_cast<std::size_t>(source.bytes->gcount()));
     return piece;

@@ -259,6 +259,9 @@ class Storage {
   virtual LogStore& log() = 0;
   virtual SnapshotStore& snapshots() = 0;
   virtual const Lease& lease() const = 0;
+  // Lets another owner have the store at once, before this object goes. Call it when nothing is
+  // being written, and write nothing after it.
+  virtual void give_back() {}
 
   virtual bool has_backup(const std::string& name) = 0;
   // Copies the snapshots, then the log, which therefore has every event that they need. Durable
@@ -290,8 +293,9 @@ struct StoreOptions {
 
   // Of a PostgreSQL store alone.
   std::string node = "mcnb";      // what other nodes call this one
+  std::string instance;           // a random text that no other process has
   double lease_seconds = 5.0;     // after which another node may take over from a silent one
-  bool wait_for_lease = false;    // while another node has it, instead of refusing
+  bool may_follow = false;        // begin without the lease if another node has it
   std::filesystem::path backups;  // the folder of `back_up`
 };
 

@@ -10,13 +10,11 @@
 namespace mcnb {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kRenewals = 5.0;  // within the time of a lease
-constexpr std::chrono::milliseconds kPoll{100};
 
 std::int64_t nanoseconds_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -26,20 +24,13 @@ std::string application_of(std::int64_t epoch) { return fmt::format("mcnb owner 
 
 PostgresLease::PostgresLease(const std::string& url, const StoreOptions& options)
     : name_(postgres_name(url)), options_(options), taker_(url, true), renewer_(url, false) {
-  for (bool told = false;;) {
-    const std::string owner = try_take();
-    if (owner.empty()) {
-      break;
-    }
-    if (!options_.wait_for_lease) {
+  if (const std::string owner = try_take(); !owner.empty()) {
+    if (!options_.may_follow) {
       throw Error(ErrorKind::kSystem,
                   fmt::format("{}: node \"{}\" serves this store", name_, owner));
     }
-    if (!told) {
-      log_info("another node serves this store; waiting until it ends", {{"node", owner}});
-      told = true;
-    }
-    std::this_thread::sleep_for(kPoll);
+    taken_ = true;
+    set_owner(owner);
   }
   keeper_ = std::thread([this] { keep(); });
 }
@@ -51,9 +42,17 @@ PostgresLease::~PostgresLease() {
   }
   wake_.notify_all();
   keeper_.join();
+  give_back();
+}
+
+void PostgresLease::give_back() {
+  const std::lock_guard lock(renewer_.mutex);
+  if (taken_.exchange(true)) {
+    return;
+  }
+  set_owner("the next one");
   try {
-    const std::lock_guard lock(taker_.mutex);
-    taker_.open().run(
+    renewer_.open().run(
         "UPDATE mcnb.heartbeats SET expires = '-infinity' WHERE name = 'service' AND epoch = $1",
         PostgresValues().number(epoch_));
   } catch (const std::exception& error) {
@@ -65,7 +64,8 @@ std::string PostgresLease::application() const { return application_of(epoch_); 
 
 std::string PostgresLease::loss() const {
   if (taken_) {
-    return fmt::format("{}: another node has taken over", name_);
+    const std::lock_guard lock(mutex_);
+    return fmt::format("{}: node \"{}\" serves this store", name_, owner_);
   }
   if (nanoseconds_now() > valid_until_) {
     return fmt::format("{}: the lease ran out, because the database could not be reached", name_);
@@ -73,21 +73,32 @@ std::string PostgresLease::loss() const {
   return "";
 }
 
-// Raises the epoch, which waits for the former owner's commit in flight. What the former owner
-// committed is on disk, and on the standby, when this commit is.
+void PostgresLease::set_owner(const std::string& node) {
+  const std::lock_guard lock(mutex_);
+  owner_ = node;
+}
+
 std::string PostgresLease::try_take() {
   const std::lock_guard lock(taker_.mutex);
   PostgresConnection& connection = taker_.open();
-  const PostgresRows rows = connection.run(
-      "SELECT leases.epoch, leases.node, heartbeats.expires > clock_timestamp() FROM mcnb.leases "
-      "JOIN mcnb.heartbeats USING (name) WHERE name = 'service'");
-  if (rows.empty()) {
-    throw Error(ErrorKind::kCorrupt, name_ + ": the row of the lease is missing");
+  try {
+    const PostgresRows rows = connection.run(
+        "SELECT leases.epoch, leases.node, heartbeats.expires > clock_timestamp() FROM mcnb.leases "
+        "JOIN mcnb.heartbeats USING (name) WHERE name = 'service'");
+    if (rows.empty()) {
+      throw Error(ErrorKind::kCorrupt, name_ + ": the row of the lease is missing");
+    }
+    return rows.number(0, 2) != 0 ? rows.text(0, 1) : take_after(connection, rows.number(0, 0));
+  } catch (...) {
+    connection.drop();  // the transaction goes with the session
+    throw;
   }
-  if (rows.number(0, 2) != 0) {
-    return rows.text(0, 1);
-  }
-  const std::int64_t former = rows.number(0, 0);
+}
+
+// Raises the epoch, which waits for the former owner's commit in flight. What the former owner
+// committed is on disk, and on the standby, when this commit is.
+std::string PostgresLease::take_after(PostgresConnection& connection, std::int64_t former) {
+  const auto milliseconds = static_cast<std::int64_t>(options_.lease_seconds * 1000);
   // A paused owner may hold locks.
   connection.run(
       "SELECT count(pg_terminate_backend(pid, 2000)) FROM pg_stat_activity WHERE application_name "
@@ -96,18 +107,17 @@ std::string PostgresLease::try_take() {
   const std::int64_t before = nanoseconds_now();
   connection.send("BEGIN");
   connection.send(
-      "UPDATE mcnb.leases SET epoch = epoch + 1, node = $2 WHERE name = 'service' AND epoch = $1",
-      PostgresValues().number(former).text(options_.node));
+      "UPDATE mcnb.leases SET epoch = epoch + 1, node = $2, instance = $3 WHERE name = 'service' "
+      "AND epoch = $1",
+      PostgresValues().number(former).text(options_.node).text(options_.instance));
   connection.send(
       "UPDATE mcnb.heartbeats SET epoch = leases.epoch, expires = clock_timestamp() + $2 * "
       "interval '1 millisecond' FROM mcnb.leases WHERE heartbeats.name = 'service' AND leases.name "
       "= 'service' AND leases.epoch = $1 + 1",
-      PostgresValues().number(former).number(
-          static_cast<std::int64_t>(options_.lease_seconds * 1000)));
+      PostgresValues().number(former).number(milliseconds));
   connection.send("COMMIT");
   const std::vector<PostgresRows> results = connection.finish();
   if (!connection.warnings().empty()) {
-    connection.drop();
     throw Error(ErrorKind::kSystem, fmt::format("{}: the lease may not be on the standby: {}",
                                                 name_, connection.warnings().front()));
   }
@@ -115,7 +125,7 @@ std::string PostgresLease::try_take() {
     return "another one, which was faster";
   }
   epoch_ = former + 1;
-  valid_until_ = before + static_cast<std::int64_t>(options_.lease_seconds * 1e9);
+  valid_until_ = before + milliseconds * 1'000'000;
   taken_ = false;
   return "";
 }
@@ -125,22 +135,21 @@ void PostgresLease::take_again() {
     return;
   }
   if (const std::string owner = try_take(); !owner.empty()) {
-    throw Error(ErrorKind::kSystem,
-                fmt::format("{}: node \"{}\" serves this store now", name_, owner));
+    set_owner(owner);
+    require();
   }
 }
 
 void PostgresLease::renew() {
+  const std::lock_guard lock(renewer_.mutex);
   if (taken_) {
     return;
   }
-  const std::lock_guard lock(renewer_.mutex);
   const std::int64_t before = nanoseconds_now();
   const std::int64_t epoch = epoch_;
   const PostgresRows rows = renewer_.open().run(
       "UPDATE mcnb.heartbeats SET expires = clock_timestamp() + $2 * interval '1 millisecond' "
-      "WHERE "
-      "name = 'service' AND epoch = $1 AND EXISTS (SELECT 1 FROM mcnb.leases WHERE name = "
+      "WHERE name = 'service' AND epoch = $1 AND EXISTS (SELECT 1 FROM mcnb.leases WHERE name = "
       "'service' AND epoch = $1)",
       PostgresValues().number(epoch).number(
           static_cast<std::int64_t>(options_.lease_seconds * 1000)));
@@ -148,6 +157,7 @@ void PostgresLease::renew() {
     return;
   }
   if (rows.changed() == 0) {
+    set_owner("another one");
     taken_ = true;
   } else {
     valid_until_ = before + static_cast<std::int64_t>(options_.lease_seconds * 1e9);

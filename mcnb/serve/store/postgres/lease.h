@@ -16,10 +16,10 @@ namespace mcnb {
 // The lease of a PostgreSQL store: one row, with an epoch that every owner raises. Every
 // transaction of an owner locks the row and checks the epoch, so a node that was paused, cut off or
 // late writes nothing after another took over. A thread renews the lease; by the database's clock
-// it runs out `seconds` after the last renewal.
+// it runs out `lease_seconds` after the last renewal.
 class PostgresLease : public Lease {
  public:
-  // Throws Error (kSystem) if another node has the lease; with `wait`, waits until it is free.
+  // If another node has the lease: throws Error (kSystem), or with `may_follow` begins without it.
   PostgresLease(const std::string& url, const StoreOptions& options);
   // Gives the lease back.
   ~PostgresLease() override;
@@ -31,13 +31,17 @@ class PostgresLease : public Lease {
   // What the sessions of an owner are called, so that the next owner can end them.
   std::string application() const;
   std::string loss() const override;
-  // Takes the lease again if another node took it and it is free now. Throws Error (kSystem) if it
-  // is not.
+  // Takes the lease if another node has had it and it is free now. Throws Error (kSystem) if it is
+  // not.
   void take_again();
+  // Lets another node have the lease at once. Requires that nothing is being written.
+  void give_back();
 
  private:
   // Returns the name of the node that has the lease; empty if it was taken.
   std::string try_take();
+  std::string take_after(PostgresConnection& connection, std::int64_t former);
+  void set_owner(const std::string& node);
   void renew();
   void keep();
 
@@ -46,9 +50,10 @@ class PostgresLease : public Lease {
   PostgresSession taker_;    // commits synchronously
   PostgresSession renewer_;  // does not: a renewal that is lost harms nobody
   std::atomic<std::int64_t> epoch_{0};
-  std::atomic<bool> taken_{false};            // by another node
+  std::atomic<bool> taken_{false};            // another node has it, or may have it
   std::atomic<std::int64_t> valid_until_{0};  // on the steady clock, in nanoseconds
-  std::mutex mutex_;
+  mutable std::mutex mutex_;                  // guards what follows
+  std::string owner_;                         // the node that has it instead
   std::condition_variable wake_;
   bool stopping_ = false;
   std::thread keeper_;

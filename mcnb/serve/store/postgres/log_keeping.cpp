@@ -15,8 +15,8 @@ namespace mcnb {
 namespace {
 
 // Erased or verified in one transaction.
-constexpr std::int64_t kRowsAtOnce = 1000;
-constexpr std::int64_t kIdsAtOnce = 20'000;
+constexpr std::int64_t kRowsInTransaction = 1000;
+constexpr std::int64_t kIdsInTransaction = 20'000;
 
 // Erases the rows that `which` selects, at most so many, and takes them out of the digests of their
 // ranges. Returns how many there were.
@@ -29,7 +29,7 @@ std::string erasing(const std::string& which) {
       "2), less AS (UPDATE mcnb.ranges SET row_count = ranges.row_count - sums.row_count, digest = "
       "ranges.digest # sums.digest, bytes = ranges.bytes - sums.bytes FROM sums WHERE ranges.model "
       "= sums.model AND ranges.number = sums.number) SELECT count(*) FROM gone",
-      which, kRowsAtOnce, kRowBytes, kRangePositions);
+      which, kRowsInTransaction, kRowBytes, kRangePositions);
 }
 
 // Reads several statements as one state.
@@ -127,7 +127,7 @@ void PostgresLogStore::expire_ids(std::int64_t time) {
   }
   keep(fmt::format("DELETE FROM mcnb.event_ids WHERE (model, key) IN (SELECT model, key FROM "
                    "mcnb.event_ids WHERE time < $1 LIMIT {}) AND time < $1",
-                   kIdsAtOnce),
+                   kIdsInTransaction),
        values);
 }
 
@@ -171,7 +171,7 @@ LogStore::Verified PostgresLogStore::verify_ids(PostgresConnection& connection) 
   const PostgresRows ids = connection.run(
       fmt::format("SELECT {} FROM mcnb.event_ids WHERE (model, key) > ($1, $2) ORDER BY model, key "
                   "LIMIT {}",
-                  kIdColumns, kRowsAtOnce),
+                  kIdColumns, kRowsInTransaction),
       PostgresValues().number(scrub_.model).number(scrub_.number));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     note_damage(verified, {}, [&] { checked_id(ids, i, name_); });

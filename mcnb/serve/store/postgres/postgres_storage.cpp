@@ -53,6 +53,12 @@ class PostgresStorage : public Storage {
     return lease_ ? static_cast<const Lease&>(*lease_) : no_lease_;
   }
 
+  void give_back() override {
+    if (lease_) {
+      lease_->give_back();
+    }
+  }
+
   bool has_backup(const std::string& name) override {
     std::error_code error;
     return fs::exists(options_.backups / name, error);

@@ -36,8 +36,10 @@ constexpr const char* kSchema[] = {
     "CASCADE, number bigint, body bytea NOT NULL, PRIMARY KEY(snapshot, number))",
     "ALTER TABLE mcnb.snapshot_pieces ALTER COLUMN body SET STORAGE EXTERNAL",
     // Who may write, and since when. Beside it: how long, and the last batch.
-    "CREATE TABLE mcnb.leases(name text PRIMARY KEY, epoch bigint NOT NULL, node text NOT NULL) "
-    "WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.leases(name text PRIMARY KEY, epoch bigint NOT NULL, node text NOT NULL, "
+    "instance text NOT NULL) WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.nodes(instance text PRIMARY KEY, name text NOT NULL, address text NOT NULL, "
+    "seen timestamptz NOT NULL) WITH (fillfactor = 50)",
     "CREATE TABLE mcnb.heartbeats(name text PRIMARY KEY, epoch bigint NOT NULL, expires "
     "timestamptz NOT NULL) WITH (fillfactor = 50)",
     "CREATE TABLE mcnb.batches(name text PRIMARY KEY, epoch bigint NOT NULL, number bigint NOT "
@@ -50,7 +52,7 @@ constexpr const char* kSchema[] = {
     "'MC001'; END IF; END $$",
     "INSERT INTO mcnb.service VALUES(true, 1, ('x' || substr(md5(gen_random_uuid()::text), 1, "
     "16))::bit(64)::bigint & 9223372036854775807, 0, 0)",
-    "INSERT INTO mcnb.leases VALUES('service', 0, '')",
+    "INSERT INTO mcnb.leases VALUES('service', 0, '', '')",
     "INSERT INTO mcnb.heartbeats VALUES('service', 0, '-infinity')",
     "INSERT INTO mcnb.batches VALUES('service', 0, 0)",
     "INSERT INTO mcnb.probe VALUES(true, '')",

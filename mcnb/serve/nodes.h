@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace mcnb {
+
+// A process that serves, alone or beside others on the same PostgreSQL store.
+struct Node {
+  std::string instance;  // a random text that no other process has
+  std::string name;
+  std::string address;  // HOST:PORT, where other nodes reach it; empty if they do not
+  bool owner = false;   // holds the lease: it computes all requests
+  std::int64_t silent_milliseconds = 0;  // since it was last heard of
+};
+
+}  // namespace mcnb

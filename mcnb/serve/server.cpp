@@ -21,8 +21,8 @@
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
 #include "mcnb/serve/http/http_server.h"
-#include "mcnb/serve/http/request_log.h"
 #include "mcnb/serve/http/identifiers.h"
+#include "mcnb/serve/http/request_log.h"
 #include "mcnb/serve/store/copy_storage.h"
 #include "mcnb/serve/store/postgres/schema.h"
 
@@ -152,7 +152,9 @@ struct Server::Parts {
         http_options(options), std::move(identity),
         HttpServer::Handler{
             [this](const HttpRequest& head) { return api.admit(head); },
-            [this](const HttpRequest& request) { return cluster ? cluster->plan(request) : api.plan(request); },
+            [this](const HttpRequest& request) {
+              return cluster ? cluster->plan(request) : api.plan(request);
+            },
             [this] { sample_requests(); },
             [this](const HttpRequest& request, const HttpResponse& response, double seconds) {
               lines.write(request, response, seconds, std::chrono::steady_clock::now());
@@ -179,7 +181,7 @@ struct Server::Parts {
   Engine engine;
   Api api;
   std::mutex reloading;
-  double next_sample = 0.0;  // uptime, in seconds; for the thread of `http`
+  double next_sample = 0.0;          // uptime, in seconds; for the thread of `http`
   std::unique_ptr<Cluster> cluster;  // null: it serves a data folder, alone
   std::unique_ptr<HttpServer> http;
   std::jthread configurer;

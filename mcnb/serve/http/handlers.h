@@ -21,7 +21,7 @@ struct Call {
   std::string id;     // {id} of the path: an event or a user; empty if the path has none
   std::map<std::string, std::string> query;  // the parameters behind the path
   std::string client;                        // who asks (TaskBase::client)
-  std::string assigned_id;  // for an event or a reward without one; may be empty
+  std::string assigned_id;                   // for an event or a reward without one; may be empty
   std::string_view body;                     // valid only while the handler runs
 };
 

@@ -22,8 +22,8 @@ struct HttpRequest {
   std::string content_type;
   std::string traceparent;    // of W3C Trace Context; empty if there is none, or a malformed one
   bool is_preflight = false;  // a browser asks whether a page of another origin may send a request
-  std::string forwarded_by;  // the node that has sent the request on; empty: a client sent it
-  std::string assigned_id;   // which that node gave to an event or a reward, in case it has none
+  std::string forwarded_by;   // the node that has sent the request on; empty: a client sent it
+  std::string assigned_id;    // which that node gave to an event or a reward, in case it has none
   bool has_body = false;
   bool on_reserved_connection = false;  // may only ask for the health or administer the service
   std::string body;

@@ -67,13 +67,13 @@ std::map<std::int64_t, Plain> plain_counts(const std::vector<Observation>& all,
   std::map<std::int64_t, Plain> buckets;
   std::map<std::uint64_t, DecisionSeen> decisions;
   for (const Observation& one : all) {
-    if (const auto* decision = std::get_if<DecisionSeen>(&one)) {
-      decisions[decision->event] = *decision;
-      Plain& bucket = buckets[decision->time / length * length];
+    if (const auto* seen = std::get_if<DecisionSeen>(&one)) {
+      decisions[seen->event] = *seen;
+      Plain& bucket = buckets[seen->time / length * length];
       ++bucket.decisions;
-      bucket.explored += decision->explored ? 1 : 0;
-      ++bucket.probabilities[static_cast<std::size_t>(decision->propensity * 10.0F)];
-      ++bucket.actions[decision->action];
+      bucket.explored += seen->explored ? 1 : 0;
+      ++bucket.probabilities[static_cast<std::size_t>(seen->propensity * 10.0F)];
+      ++bucket.actions[seen->action];
     } else if (const auto* end = std::get_if<EventEnded>(&one); end != nullptr && end->reward) {
       const DecisionSeen& decision = decisions.at(end->event);
       Plain& bucket = buckets[decision.time / length * length];

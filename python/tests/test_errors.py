@@ -54,7 +54,7 @@ def bandit():
      r"user: .* array of shape \(1, 4\) or \(1,\), got shape \(2,\)"),
     (0.5, ARMS, {}, TypeError, "user: expected a whole number .*, got float"),
     (np.zeros(4), ARMS, {}, TypeError, "user: expected a whole number .*, got an array of float64"),
-    ("ann", ARMS, {}, TypeError, "user: expected a whole number .*, got str"),
+    (b"ann", ARMS, {}, TypeError, "user: expected a whole number .*, got bytes"),
     (None, ARMS, {}, TypeError, "user: expected a whole number .*, got NoneType"),
     (0, ARMS, {"items": [1, 2]}, ValueError, r"items: .* shape \(4,\), got shape \(2,\)"),
     (0, ARMS, {"items": -5}, ValueError, "items: expected 0 to 4294967294, got -5"),
@@ -146,7 +146,7 @@ def test_seeds_have_63_bits(seed):
 
 @pytest.mark.parametrize("given, kind, text", [
     (1.5, TypeError, "expected a whole number .*, got float"),
-    ("two", TypeError, "expected a whole number .*, got str"),
+    (b"two", TypeError, "expected a whole number .*, got bytes"),
     (True, TypeError, "expected a whole number .*, got bool"),
     (np.False_, TypeError, "expected a whole number .*, got bool"),
     (None, TypeError, "expected a whole number .*, got NoneType"),

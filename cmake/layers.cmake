@@ -6,7 +6,7 @@ set(MCNB_APART
   bandit/linear/sclub_clusters bandit/mcnb/meta_learner numeric/ridge
   data/formats/idx data/formats/notmnist data/formats/npy data/prepare/reduced_ratings
   data/prepare/truncated_svd data/sets/mushroom data/sets/unpack serve/engine/housekeeping
-  serve/engine/snapshot_schedule serve/http/http_server serve/http/tls)
+  serve/engine/snapshot_schedule serve/http/forwarder serve/http/http_server serve/http/tls)
 
 # compile_together(TARGET SOURCES...): compiles MCNB_BATCH files as one.
 function(compile_together target)

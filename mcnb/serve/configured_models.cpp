@@ -11,7 +11,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::string_view kPolicyPrefix = "options.";
+constexpr std::string_view kConfiguredPrefix = "options.";
 
 // An option that the configuration names with another value than the model has.
 struct Difference {
@@ -36,13 +36,13 @@ std::vector<Difference> differences(const ModelOptions& model, const ModelOption
   const OptionValues wanted_policy = resolved_options(configured.policy);
   bool has_policy_options = false;
   for (const auto& [option, text] : named) {
-    if (!option.starts_with(kPolicyPrefix)) {
+    if (!option.starts_with(kConfiguredPrefix)) {
       compare(option, own.at(option), wanted.at(option));
       continue;
     }
     has_policy_options = true;
     if (same_policy) {
-      const std::string inner = option.substr(kPolicyPrefix.size());
+      const std::string inner = option.substr(kConfiguredPrefix.size());
       compare(option, own_policy.at(inner), wanted_policy.at(inner));
     }
   }

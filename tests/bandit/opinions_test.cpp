@@ -36,7 +36,7 @@ struct Own {
   Mcnb policy;
 };
 
-TEST(Opinions, OfMcnbAreTheEstimatesOfTheUsersOwnNetworks) {
+TEST(UserOpinions, OfMcnbAreTheEstimatesOfTheUsersOwnNetworks) {
   Own own(lively());
   const OwnRound round = cases::draw_round(kWorld, 99);
   const std::vector<UserId> users{UserId{7}, UserId{0}, UserId{3}};
@@ -55,7 +55,7 @@ TEST(Opinions, OfMcnbAreTheEstimatesOfTheUsersOwnNetworks) {
   }
 }
 
-TEST(Opinions, ACloserLookNamesTheClusterAndLeavesTheScoresAsTheyAre) {
+TEST(UserOpinions, ACloserLookNamesTheClusterAndLeavesTheScoresAsTheyAre) {
   Own own(lively());
   const OwnRound round = cases::draw_round(kWorld, 60);
   const std::vector<Score> before = own.policy.scores(round.round);
@@ -74,7 +74,7 @@ TEST(Opinions, ACloserLookNamesTheClusterAndLeavesTheScoresAsTheyAre) {
 }
 
 // A short step is linear in its samples: what each of them moved adds up to the whole move.
-TEST(Opinions, WhatTheSamplesMovedAddsUpToTheMoveOfAShortStep) {
+TEST(UserOpinions, WhatTheSamplesMovedAddsUpToTheMoveOfAShortStep) {
   Own own(with(lively(), [](auto& options) {
     options.meta_steps = 1;
     options.eta_2 = 1e-3;
@@ -95,7 +95,7 @@ TEST(Opinions, WhatTheSamplesMovedAddsUpToTheMoveOfAShortStep) {
   }
 }
 
-TEST(Opinions, TheSharedLearnerHasMovedAsFarAsItsParametersSay) {
+TEST(UserOpinions, TheSharedLearnerHasMovedAsFarAsItsParametersSay) {
   ThreadPool threads(1);
   Mcnb fresh(lively(), cases::setup_of(kWorld, threads));
   EXPECT_EQ(shared_movement(fresh), 0.0);

@@ -37,7 +37,7 @@ void play(const World& world, Policy& policy, std::uint64_t from, std::uint64_t 
 OptionValues facts_in(const std::string& path) {
   OptionValues facts;
   try {
-    load_state_file(path, {"policy", 2}, [&](StateReader& reader) {
+    load_state_file(path, {"policy", 3}, [&](StateReader& reader) {
       facts = read_options(reader);
       throw Error(ErrorKind::kUsage, "the rest is not needed");
     });

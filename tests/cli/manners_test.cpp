@@ -41,7 +41,7 @@ TEST(Manners, AMistypedFlagNamesItselfAndTheNearestOne) {
       {{"rnu"}, "expected a command, got \"rnu\": did you mean run?"},
       {{"data", "lsit"}, "expected a command, got \"lsit\": did you mean list?"},
       {{"help", "evalute"}, "there is no command \"evalute\": did you mean evaluate?"},
-      {{"run", "mcnb"}, "expected the file of a plan, got \"mcnb\""},
+      {{"run", "of-mine"}, "expected the file of a plan, got \"of-mine\""},
   };
   for (const auto& [arguments, expected] : cases) {
     const ProgramOutcome outcome = run_program(arguments);

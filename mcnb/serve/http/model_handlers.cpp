@@ -7,7 +7,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kMostRows = 20'000;  // in which the rewards of an event are looked for
+constexpr std::uint64_t kRewardRows = 20'000;  // in which the rewards of an event are looked for
 
 }  // namespace
 
@@ -89,7 +89,7 @@ Reply Handlers::show_event(const Call& call) const {
     const LogView view = host.log_view(model, found->decision.user_id);
     // What followed is read by the housekeeping, which keeps nobody waiting.
     own->follow_up = [view, found, event](Storage& storage) {
-      *event = follow_event(storage.log(), view, found->decision, found->position, kMostRows);
+      *event = follow_event(storage.log(), view, found->decision, found->position, kRewardRows);
     };
   };
   return submit(call, task, [found, event] { return write_event(*event, found->waiting); });

@@ -13,7 +13,7 @@
 namespace mcnb {
 namespace {
 
-const char* reason_of(int status) {
+const char* meaning_of(int status) {
   switch (status) {
     case 201:
       return "created";
@@ -107,7 +107,7 @@ void write_operation(JsonWriter& out, const Endpoint& endpoint) {
   }
   out.key("responses").begin_object();
   out.key(std::to_string(endpoint.status)).begin_object();
-  out.field("description", reason_of(endpoint.status));
+  out.field("description", meaning_of(endpoint.status));
   if (endpoint.response != nullptr) {
     write_content(out, endpoint.content_type, endpoint.response);
   }

@@ -6,7 +6,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::string_view kPolicyPrefix = "options.";
+constexpr std::string_view kOptionPrefix = "options.";
 
 const OptionTable<ChallengerOptions>& table() {
   static const OptionTable<ChallengerOptions> kTable = [] {
@@ -33,7 +33,7 @@ OptionValues option_values(const ChallengerOptions& options) {
   PolicySpec policy = options.policy;
   pin_options(policy);
   for (const auto& [name, text] : policy.options) {
-    all[std::string(kPolicyPrefix) + name] = text;
+    all[std::string(kOptionPrefix) + name] = text;
   }
   return all;
 }
@@ -41,8 +41,8 @@ OptionValues option_values(const ChallengerOptions& options) {
 void set_option(ChallengerOptions& options, const std::string& name, const std::string& text) {
   if (name == "policy") {
     options.policy.name = options.policy.label = text;
-  } else if (name.starts_with(kPolicyPrefix)) {
-    options.policy.options[name.substr(kPolicyPrefix.size())] = text;
+  } else if (name.starts_with(kOptionPrefix)) {
+    options.policy.options[name.substr(kOptionPrefix.size())] = text;
   } else if (name == "weights" || name == "mostWeight") {
     table().set(options, name, text);
   } else {

@@ -12,7 +12,7 @@
 namespace mcnb {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
+double seconds_passed(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -111,7 +111,7 @@ void Model::on(const FitResult& event) {
   require(policy != nullptr && policy->fit_in_progress(), "the result of a fit that was not begun");
   const auto begin = std::chrono::steady_clock::now();
   policy->finish_fit(event.result);
-  learning_seconds_ += seconds_since(begin);
+  learning_seconds_ += seconds_passed(begin);
 }
 
 std::optional<std::string> Model::due_fit() const {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mcnb/serve/series/bucket.h"
@@ -121,6 +122,7 @@ class SeriesBook {
   void read(StateReader& reader);
 
   std::filesystem::path file_;
+  std::pair<std::uint64_t, std::uint64_t> folder_;  // device and number of the file's folder
   std::string warning_;
   mutable std::mutex mutex_;
   std::map<std::uint32_t, Series> models_;

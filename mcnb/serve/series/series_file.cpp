@@ -1,5 +1,7 @@
 // The file of the time series.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -12,7 +14,7 @@ namespace mcnb {
 namespace {
 
 const StateHeader kSeriesState{.kind = "time-series", .version = 1};
-constexpr std::uint64_t kMost = 1U << 20;  // of anything, when a file is read
+constexpr std::uint64_t kMostOfAny = 1U << 20;  // of anything, when a file is read
 
 void read_counts(StateReader& reader, std::span<std::uint32_t> counts) {
   const std::vector<std::uint32_t> values = reader.read_all<std::uint32_t>(counts.size());
@@ -20,6 +22,15 @@ void read_counts(StateReader& reader, std::span<std::uint32_t> counts) {
     reader.fail("a bucket has another number of counts");
   }
   std::ranges::copy(values, counts.begin());
+}
+
+// Tells a folder from another one that comes into its place.
+std::pair<std::uint64_t, std::uint64_t> folder_identity(const std::filesystem::path& folder) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) {
+    return {};
+  }
+  return {found.st_dev, found.st_ino};
 }
 
 }  // namespace
@@ -30,16 +41,14 @@ void SeriesBook::save() {
   {
     const std::lock_guard lock(mutex_);
     must_save_ = false;
-    if (file_.empty()) {
-      return;
+    if (file_.empty() || folder_identity(file_.parent_path()) != folder_) {
+      return;  // nothing is written into what lies in the place of a folder that was removed
     }
     StateWriter writer(bytes, file_.string(), kSeriesState);
     write(writer);
     writer.finish();
   }
   try {
-    std::error_code problem;  // with PostgreSQL nobody else makes the folder
-    std::filesystem::create_directories(file_.parent_path(), problem);
     FileWriter file(file_, FileAccess::kOwner);
     file.write(bytes.view());
     file.finish();
@@ -91,7 +100,7 @@ void SeriesBook::write(StateWriter& writer) const {
 
 void SeriesBook::read(StateReader& reader) {
   const auto read_buckets = [&](std::deque<Bucket>& buckets) {
-    const std::uint64_t count = reader.read_count(kMost);
+    const std::uint64_t count = reader.read_count(kMostOfAny);
     for (std::uint64_t i = 0; i < count; ++i) {
       Bucket bucket;
       static_cast<BucketCounts&>(bucket) = reader.read<BucketCounts>();
@@ -100,7 +109,7 @@ void SeriesBook::read(StateReader& reader) {
       buckets.push_back(std::move(bucket));
     }
   };
-  const std::uint64_t models = reader.read_count(kMost);
+  const std::uint64_t models = reader.read_count(kMostOfAny);
   for (std::uint64_t m = 0; m < models; ++m) {
     const auto id = reader.read<std::uint32_t>();
     Series& series = models_[id];
@@ -108,21 +117,21 @@ void SeriesBook::read(StateReader& reader) {
       read_buckets(buckets);
     }
     series.names.clear();
-    const std::uint64_t names = reader.read_count(kMost);
+    const std::uint64_t names = reader.read_count(kMostOfAny);
     for (std::uint64_t i = 0; i < names; ++i) {
-      series.names.push_back(reader.read_string(kMost));
+      series.names.push_back(reader.read_string(kMostOfAny));
       if (i > 0) {
         series.name_indices.emplace(series.names.back(), static_cast<std::uint32_t>(i));
       }
     }
     series.skipped = reader.read<std::uint64_t>();
-    for (std::uint64_t left = reader.read_count(kMost); left > 0; --left) {
+    for (std::uint64_t left = reader.read_count(kMostOfAny); left > 0; --left) {
       const auto event = reader.read<OpenEvent>();
       series.open.emplace(event.event, event);
     }
-    for (std::uint64_t left = reader.read_count(kMost); left > 0; --left) {
+    for (std::uint64_t left = reader.read_count(kMostOfAny); left > 0; --left) {
       const auto time = reader.read<std::int64_t>();
-      series.settings.push_back({id, time, reader.read_string(kMost)});
+      series.settings.push_back({id, time, reader.read_string(kMostOfAny)});
     }
     for (const auto& buckets : series.buckets) {
       for (const Bucket& bucket : buckets) {
@@ -135,7 +144,7 @@ void SeriesBook::read(StateReader& reader) {
     }
   }
   for (auto& buckets : service_) {
-    for (std::uint64_t left = reader.read_count(kMost); left > 0; --left) {
+    for (std::uint64_t left = reader.read_count(kMostOfAny); left > 0; --left) {
       ServiceBucket bucket;
       static_cast<ServiceCounts&>(bucket) = reader.read<ServiceCounts>();
       read_counts(reader, bucket.latency);
@@ -145,8 +154,13 @@ void SeriesBook::read(StateReader& reader) {
 }
 
 void SeriesBook::load() {
-  std::error_code problem;
-  if (file_.empty() || !std::filesystem::exists(file_, problem)) {
+  if (file_.empty()) {
+    return;
+  }
+  std::error_code problem;  // with PostgreSQL nobody else makes the folder
+  std::filesystem::create_directories(file_.parent_path(), problem);
+  folder_ = folder_identity(file_.parent_path());
+  if (!std::filesystem::exists(file_, problem)) {
     return;
   }
   try {

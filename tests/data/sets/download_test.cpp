@@ -165,7 +165,7 @@ TEST_F(Downloads, AWrongChecksumThrowsTheFileAway) {
 
 TEST_F(Downloads, APageInPlaceOfAFileIsThrownAwayWhateverItsStatus) {
   server_.put("train.csv", {kPage});
-  expect_refused(ErrorKind::kInput, "train.csv:1: expected at least 2 columns", one_file(""));
+  expect_refused(ErrorKind::kInput, "train.csv: expected samples, found none", one_file(""));
   expect_nothing_left();
   server_.put("train.csv", {kTrain});
   EXPECT_TRUE(get(one_file("")));

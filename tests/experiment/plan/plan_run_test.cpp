@@ -385,7 +385,7 @@ TEST(Section, HasTablesAndPicturesAndNamesWhatIsMissing) {
   EXPECT_NE(page.find("mcnb &amp; more"), std::string::npos);
   EXPECT_NE(page.find("id=\"gnuplot_plot_"), std::string::npos);
   EXPECT_EQ(page.find("src=\"http"), std::string::npos) << "the page needs nothing else";
-  EXPECT_NE(page.find("<th>policy</th><th class=\"number\">regret</th>"), std::string::npos);
+  EXPECT_NE(page.find("<th>policy</th><th class=\"number short\">regret</th>"), std::string::npos);
 
   plan.options.seeds = 5;
   const Ran part = run(plan, store, {.cells = {.stored_only = true}});

@@ -51,7 +51,7 @@ float SumUp(const float* from, std::size_t count) {
   for (std::size_t at = 0; at + 8 * lanes <= count; at += 8 * lanes) {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < 8; ++i) {
-      sums[i] = hn::Add(sums[i], hn::Load(tag, from + at + i * lanes));
+      sums[i] = hn::Add(sums[i], hn::LoadU(tag, from + at + i * lanes));
     }
   }
   Vector sum = sums[0];

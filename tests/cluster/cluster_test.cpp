@@ -108,6 +108,10 @@ struct Shared {
     const std::lock_guard lock(mutex);
     return answers.size();
   }
+  double seconds_without_answer() {
+    const std::lock_guard lock(mutex);
+    return std::chrono::duration<double>(longest_gap).count();
+  }
   void note_answer() {
     const auto now = SteadyTime::now();
     longest_gap = std::max(longest_gap, now - last_answer);
@@ -341,8 +345,7 @@ TEST_F(Cluster, NothingIsLostOrDoneTwiceWhateverFails) {
     if (HasFailure()) {
       break;
     }
-    const std::chrono::duration<double> gap = shared.longest_gap;  // without any answer
-    RecordProperty(name, std::to_string(gap.count()));
+    RecordProperty(name, std::to_string(shared.seconds_without_answer()));
   }
   end_load();
   check_history();

@@ -105,6 +105,10 @@ try {
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-store")  # its script changes within a second
+        super().end_headers()
+
     def log_message(self, *_):
         pass
 

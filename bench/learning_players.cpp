@@ -11,7 +11,6 @@
 
 #include "mcnb/base/random.h"
 #include "mcnb/serve/model/exploration.h"
-#include "mcnb/serve/model/model.h"
 
 namespace mcnb::bench {
 namespace {
@@ -21,53 +20,9 @@ using Eigen::VectorXd;
 
 constexpr std::int64_t kMilliseconds = 1000;  // between two decisions
 
-// The service's model, called in this process and without a log.
-class ServedPlayer : public LearningPlayer {
- public:
-  ServedPlayer(const ModelOptions& options, ThreadPool& threads) : model_(options, threads) {}
-
-  std::size_t choose(std::uint64_t number, const LearningRound& round) override {
-    const std::int64_t time = time_of(number);
-    tend_fit();
-    if (const std::uint32_t due = model_.due(time, kMostActions); due > 0) {
-      apply(Expiry{time, due});
-    }
-    if (model_.needs_arrival(round.request.user_id)) {
-      apply(Arrival{model_.user_key(round.request.user_id)});
-    }
-    const RankRequest* const request = &round.request;
-    const Decision decision = model_.decide({&request, 1}, time).front();
-    apply(decision);
-    last_ = number;
-    return decision.chosen;
-  }
-
-  void reward(std::uint64_t number, float value) override {
-    apply(mcnb::Reward{std::to_string(number), "", time_of(last_), value});
-  }
-
- private:
-  static std::int64_t time_of(std::uint64_t number) {
-    return kMilliseconds * static_cast<std::int64_t>(number + 1);
-  }
-
-  void apply(const Event& event) { model_.apply(event, ++position_); }
-
-  // A fit that is due begins now and ends before the next decision.
-  void tend_fit() {
-    model_.learn_now();
-    if (const std::shared_ptr<BackgroundFit> fit = model_.fit_in_progress()) {
-      fit->run();
-      apply(FitResult{fit->result()});
-    } else if (model_.fit_is_due()) {
-      apply(FitBegin{});
-    }
-  }
-
-  Model model_;
-  std::uint64_t position_ = 0;
-  std::uint64_t last_ = 0;
-};
+std::int64_t time_of(std::uint64_t number) {
+  return kMilliseconds * static_cast<std::int64_t>(number + 1);
+}
 
 // What players outside the service have in common: exploration and waiting for rewards.
 class PlainPlayer : public LearningPlayer {
@@ -196,6 +151,52 @@ class LinearPlayer : public PlainPlayer {
 };
 
 }  // namespace
+
+ServedPlayer::ServedPlayer(const ModelOptions& model, ThreadPool& threads,
+                           std::span<const ChallengerOptions> challengers)
+    : model_(model, threads), preferred_(1 + challengers.size()) {
+  for (std::size_t i = 0; i < challengers.size(); ++i) {
+    apply(ChallengerBegin{0, std::to_string(i), option_values(challengers[i])});
+  }
+}
+
+std::size_t ServedPlayer::choose(std::uint64_t number, const LearningRound& round) {
+  const std::int64_t time = time_of(number);
+  tend_fits();
+  if (const std::uint32_t due = model_.due(time, kMostActions); due > 0) {
+    apply(Expiry{time, due});
+  }
+  if (model_.needs_arrival(round.request.user_id)) {
+    apply(Arrival{model_.user_key(round.request.user_id)});
+  }
+  const RankRequest* const request = &round.request;
+  const Decision decision = model_.decide({&request, 1}, time).front();
+  apply(decision);
+  last_ = number;
+  preferred_[0].push_back(round.expected[decision.preferred]);
+  for (std::size_t i = 0; i < decision.challenged.size(); ++i) {
+    preferred_[i + 1].push_back(round.expected[decision.challenged[i]]);
+  }
+  return decision.chosen;
+}
+
+void ServedPlayer::reward(std::uint64_t number, float value) {
+  apply(mcnb::Reward{std::to_string(number), "", time_of(last_), value});
+}
+
+// A fit that is due begins now and ends before the next decision.
+void ServedPlayer::tend_fits() {
+  model_.learn_now();
+  const std::vector<Model::Fit> fits = model_.fits_in_progress();
+  for (const Model::Fit& fit : fits) {
+    fit.fit->run();
+    apply(FitResult{fit.fit->result(), fit.challenger});
+  }
+  const std::optional<std::string> due = model_.due_fit();
+  if (fits.empty() && due) {
+    apply(FitBegin{*due});
+  }
+}
 
 ModelOptions learning_model(const PolicySpec& policy, std::uint64_t seed) {
   ModelOptions model;

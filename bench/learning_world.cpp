@@ -119,8 +119,8 @@ LearningRound LearningWorld::round(std::uint64_t number, const ModelOptions& mod
   }
   const std::uint64_t group = draw(seed_, Draw::kGroup, user).below(scenario_.groups);
   LearningRound round;
-  round.request =
-      read_rank(body(fmt::format("user-{}", user), daytime, number), model, Dialect::kOwn);
+  round.body = body(fmt::format("user-{}", user), daytime, number);
+  round.request = read_rank(round.body, model, Dialect::kOwn);
   for (const std::uint64_t action : actions_) {
     round.expected.push_back(expected_reward(group, action, daytime, number));
   }

@@ -33,6 +33,7 @@ std::span<const LearningScenario> learning_scenarios();
 
 // One decision: what the service is asked, and what only the world knows.
 struct LearningRound {
+  std::string body;  // of the request
   RankRequest request;
   std::vector<double> expected;  // reward, by action
 };

@@ -46,7 +46,7 @@ inline const std::vector<Layer> kLayers = {
     {"environment", {"bandit", "data"}},
     {"experiment", {"environment", "storage"}},
     {"theory", {"experiment"}},
-    {"serve", {"bandit", "storage", "logs"}},
+    {"serve", {"evaluate", "storage"}},
     {"bench", {"theory", "serve"}},
     {"cli", {"bench", "evaluate"}},
 };

@@ -87,7 +87,7 @@ TEST(Style, ALayerMayUseOnlyWhatTheGraphSays) {
     }
   }
   for (const auto& [layer, other] : {std::pair{"data", "bandit"},
-                                     {"serve", "data"},
+                                     {"serve", "environment"},
                                      {"storage", "numeric"},
                                      {"base", "numeric"}}) {
     EXPECT_FALSE(may_use(layer, other)) << layer << " " << other;

@@ -2,6 +2,7 @@
 
 #include "bench/blocks.h"
 #include "bench/breakdown.h"
+#include "bench/challengers.h"
 #include "bench/data.h"
 #include "bench/learning.h"
 #include "bench/networks.h"
@@ -147,6 +148,24 @@ void add_learning(CLI::App& bench) {
   command->callback([options] { bench::bench_learning(*options); });
 }
 
+void add_challengers(CLI::App& bench) {
+  auto options = std::make_shared<bench::ChallengersBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "challengers",
+      "What a challenger costs a decision, and what challengers learn and are worth");
+  command->add_option("--policy", options->policy, "The policy that answers, as in mcnb run")
+      ->capture_default_str();
+  command->add_option("--challenger", options->challenger, "The challenger, as in mcnb run")
+      ->capture_default_str();
+  add_count(command, "--slices", options->slices,
+            "Pairs of runs of 1,000 decisions with and without it; 0: its cost is not measured");
+  add_count(command, "--decisions", options->decisions,
+            "Decisions that it learns from; 0: what it learns is not measured");
+  add_count(command, "--seeds", options->seeds, "Worlds of every scenario");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_challengers(*options); });
+}
+
 void add_serve(CLI::App& bench) {
   auto options = std::make_shared<bench::ServeBenchOptions>();
   CLI::App* command =
@@ -186,6 +205,7 @@ void add_bench_command(CLI::App& app) {
   add_scale(*bench);
   add_data(*bench);
   add_learning(*bench);
+  add_challengers(*bench);
   add_serve(*bench);
 }
 

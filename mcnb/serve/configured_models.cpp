@@ -96,6 +96,32 @@ void configure(Engine& engine, const std::string& name, const ModelOptions& mode
   }
 }
 
+// Adds the challengers that the model lacks.
+void add_challengers(Engine& engine, const std::string& model,
+                     const std::map<std::string, ChallengerOptions>& wanted) {
+  std::vector<std::string> missing;
+  auto look = std::make_shared<ControlTask>();
+  look->only_reads = true;
+  look->work = [&](ModelHost& host, Storage&, std::int64_t) {
+    const std::vector<ChallengerReport> there = host.report(model).estimates.challengers;
+    for (const auto& [name, options] : wanted) {
+      if (std::ranges::count(there, name, &ChallengerReport::name) == 0) {
+        missing.push_back(name);
+      }
+    }
+  };
+  run_on(engine, model, look);
+  for (const std::string& name : missing) {
+    auto task = std::make_shared<CreateTask>();
+    task->challenger.emplace();
+    task->challenger->name = name;
+    task->challenger->options = wanted.at(name);
+    run_on(engine, model, task);
+    log_info("a challenger was added as the configuration says",
+             {{"model", model}, {"challenger", name}});
+  }
+}
+
 }  // namespace
 
 void configure_models(Engine& engine, const ServerOptions& options) {
@@ -114,6 +140,11 @@ void configure_models(Engine& engine, const ServerOptions& options) {
     auto task = std::make_shared<CreateTask>();
     task->options = configured;
     run_on(engine, name, task);
+  }
+  for (const auto& [model, challengers] : options.challengers) {
+    if (!challengers.empty()) {
+      add_challengers(engine, model, challengers);
+    }
   }
 }
 

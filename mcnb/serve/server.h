@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mcnb/serve/http/api_keys.h"
+#include "mcnb/serve/model/challengers.h"
 #include "mcnb/serve/model/model_options.h"
 
 namespace mcnb {
@@ -48,6 +49,8 @@ struct ServerOptions {
   // The options of `models` that the file names, as text. Where a model differs, settings are
   // changed at the start, and for options that are fixed the start says so.
   std::map<std::string, OptionValues> named_options;
+  // By model: challengers that are added at the start if the model has none of the name.
+  std::map<std::string, std::map<std::string, ChallengerOptions>> challengers;
 };
 
 // Throws Error (kUsage) naming the option.

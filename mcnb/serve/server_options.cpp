@@ -144,15 +144,19 @@ ApiKey read_key(const toml::node& node) {
   return key;
 }
 
-// The options of a model that the table names, as text.
-OptionValues named_in(const std::string& name, const toml::node& node) {
+// The options of a model, or of a challenger, that the table names, as text. `kind`: of tables,
+// such as "models".
+OptionValues named_in(const std::string& kind, const std::string& name, const toml::node& node) {
   const toml::table* entry = node.as_table();
   if (entry == nullptr || !is_model_name(name)) {
-    throw Error(ErrorKind::kUsage, fmt::format("models.{}: expected a table [models.NAME]", name));
+    throw Error(ErrorKind::kUsage, fmt::format("{0}.{1}: expected a table [{0}.NAME]", kind, name));
   }
   OptionValues named;
   for (const auto& [key, value] : *entry) {
     const std::string option(key.str());
+    if (option == "challengers" && kind == "models") {
+      continue;
+    }
     if (const toml::table* policy = value.as_table(); policy != nullptr && option == "options") {
       for (const auto& [inner, given] : *policy) {
         named["options." + std::string(inner.str())] = plain_text(given, std::string(inner.str()));
@@ -174,6 +178,28 @@ ModelOptions model_of(const OptionValues& named) {
   }
   check_model_options(options);
   return options;
+}
+
+std::map<std::string, ChallengerOptions> challengers_of(const std::string& model,
+                                                        const toml::node& node) {
+  std::map<std::string, ChallengerOptions> all;
+  const toml::node* const found = (*node.as_table()).get("challengers");
+  if (found == nullptr) {
+    return all;
+  }
+  const std::string kind = fmt::format("models.{}.challengers", model);
+  if (!found->is_table() || found->as_table()->size() > kMostChallengers) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: expected at most {} tables [{}.NAME]", kind,
+                                               kMostChallengers, kind));
+  }
+  for (const auto& [key, value] : *found->as_table()) {
+    ChallengerOptions& options = all[std::string(key.str())];
+    for (const auto& [option, text] : named_in(kind, std::string(key.str()), value)) {
+      set_option(options, option, text);
+    }
+    check_challenger_options(options);
+  }
+  return all;
 }
 
 bool is_loopback(const addrinfo& address) {
@@ -229,8 +255,9 @@ void read_config(const std::string& path, ServerOptions& options) {
       } else if (name == "models" && value.is_table()) {
         for (const auto& [model, node] : *value.as_table()) {
           const std::string given(model.str());
-          options.named_options[given] = named_in(given, node);
+          options.named_options[given] = named_in("models", given, node);
           options.models[given] = model_of(options.named_options[given]);
+          options.challengers[given] = challengers_of(given, node);
         }
       } else {
         set_server_option(options, name, plain_text(value, name));
@@ -262,7 +289,7 @@ std::string config_text(const ServerOptions& options) {
       "# data folder is empty, it creates a model named default. Existing models get the settings\n"
       "# that are named here (from `mode` on); the other options are fixed when a model is made.\n"
       "#[models.default]\n#policy = \"hierarchical\"\n";
-  const OptionValues standard = option_values({});
+  const OptionValues standard = option_values(ModelOptions{});
   for (const OptionHelp& option : model_option_help()) {
     const bool is_choice = option.expected.find('|') != std::string::npos;
     const std::string& value = standard.at(option.name);
@@ -275,7 +302,11 @@ std::string config_text(const ServerOptions& options) {
       "#userPath = \"\"  # path of the user's name in contextFeatures, such as user.id\n"
       "#[models.default.options]  # options of the policy; `mcnb policies hierarchical` lists "
       "them\n"
-      "#alpha = 0.3\n";
+      "#alpha = 0.3\n"
+      "#[models.default.challengers.linear]  # a policy that learns beside it and never answers\n"
+      "#policy = \"linucb\"\n"
+      "#weights = \"none\"  # none | clipped: how its lessons are weighed\n"
+      "#mostWeight = 10  # the most that a lesson weighs, with clipped\n";
   return text;
 }
 
@@ -303,7 +334,16 @@ std::vector<std::string> changed_options(const ServerOptions& before, const Serv
       changed.push_back(name);
     }
   }
-  if (before.named_options != after.named_options) {
+  const auto challengers = [](const ServerOptions& options) {
+    std::map<std::string, OptionValues> all;
+    for (const auto& [model, own] : options.challengers) {
+      for (const auto& [name, challenger] : own) {
+        all[fmt::format("{}/{}", model, name)] = option_values(challenger);
+      }
+    }
+    return all;
+  };
+  if (before.named_options != after.named_options || challengers(before) != challengers(after)) {
     changed.emplace_back("models");
   }
   return changed;

@@ -180,6 +180,25 @@ class Client:
         is lost."""
         self.call("DELETE", self._path(), repeat=False)
 
+    def add_challenger(self, name: str, policy: str, **settings: Any) -> Dict[str, Any]:
+        """Adds a policy that learns beside the one of this client's model and never answers, such
+        as add_challenger("linear", "linucb", options={"alpha": 0.2}). Returns what `model_info`
+        returns. Does not send the request again if its response is lost."""
+        body = {"name": name, "policy": policy, **settings}
+        return dict(self.call("POST", self._path("challengers"), body, repeat=False))
+
+    def remove_challenger(self, name: str) -> None:
+        """Removes a challenger. Does not send the request again if its response is lost."""
+        self.call("DELETE", self._path("challengers", name), repeat=False)
+
+    def promote(self, challenger: str, keep_as: Optional[str] = None) -> Dict[str, Any]:
+        """Makes a challenger the policy that answers. The policy until now becomes a challenger
+        called `keep_as`, or is dropped. Does not send the request again if its response is lost."""
+        body = {"challenger": challenger}
+        if keep_as is not None:
+            body["keepAs"] = keep_as
+        return dict(self.call("POST", self._path("promote"), body, repeat=False))
+
     def snapshot(self) -> Dict[str, Any]:
         """Writes a snapshot of this client's model now."""
         return dict(self.call("POST", self._path("snapshot")))

@@ -149,6 +149,12 @@ def test_the_client_has_a_method_for_every_endpoint(serving):
     client.user("ID")
     client.forget("ID")
     client.change_model(epsilon=0)
+    client.add_challenger("linear", "linucb")
+    promoted = client.promote("linear", keep_as="ID")
+    assert promoted["policy"] == "linucb"
+    assert [one["name"] for one in promoted["challengers"]] == ["ID"]
+    client.remove_challenger("ID")
+    assert client.model_info()["challengers"] == []
     client.snapshot()
     client.back_up("copy")
     client.reload()

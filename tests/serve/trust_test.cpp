@@ -402,5 +402,31 @@ TEST(Trust, ModelsFollowTheSettingsOfTheConfigurationAndOtherOptionsAreCompared)
   EXPECT_EQ(json::parse(http.get("/v1/models/m").body).at("epsilon"), 0.5);
 }
 
+TEST(Trust, ChallengersOfTheConfigurationAreAddedOnce) {
+  const TemporaryFolder folder;
+  const auto config = folder / "config.toml";
+  put_file(config,
+           "[models.m]\ndimension = 4\n[models.m.challengers.linear]\npolicy = \"linucb\"\n"
+           "weights = \"clipped\"\n[models.m.challengers.linear.options]\nalpha = 0.3\n");
+  std::uint64_t position = 0;
+  for (int start = 0; start < 2; ++start) {
+    ServerProgram server(folder / "data", {"--config", config.string()});
+    HttpClient http(server.port());
+    const json shown = json::parse(http.get("/v1/models/m").body);
+    ASSERT_EQ(shown.at("challengers").size(), 1U);
+    const json& challenger = shown.at("challengers")[0];
+    EXPECT_EQ(challenger.at("name"), "linear");
+    EXPECT_EQ(challenger.at("weights"), "clipped");
+    EXPECT_EQ(challenger.at("options").at("alpha"), "0.3");
+    position = start == 0 ? challenger.at("sincePosition").get<std::uint64_t>() : position;
+    EXPECT_EQ(challenger.at("sincePosition"), position) << "it is still the same one";
+  }
+  put_file(config, "[models.m]\n[models.m.challengers.linear]\npolicy = \"linear\"\n");
+  ServerProgram refused(folder / "data", {"--config", config.string()});
+  const auto ended = refused.wait();
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.errors.find("config.toml:"), std::string::npos) << ended.errors;
+}
+
 }  // namespace
 }  // namespace mcnb::trust_test

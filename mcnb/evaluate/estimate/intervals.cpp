@@ -167,6 +167,21 @@ double RunningLowerBound::bound(double alpha) const {
   return std::max(0.0, (sum_ - high) / count_);
 }
 
+void RunningLowerBound::save(StateWriter& writer) const {
+  writer.write(count_);
+  writer.write(sum_);
+  writer.write(squares_);
+}
+
+void RunningLowerBound::load(StateReader& reader) {
+  for (double* const sum : {&count_, &sum_, &squares_}) {
+    *sum = reader.read<double>();
+    if (!std::isfinite(*sum) || *sum < 0.0) {
+      reader.fail("a confidence sequence has impossible sums");
+    }
+  }
+}
+
 void ConfidenceSequence::add(double weight, double reward) {
   const double scaled = (reward - low_) / (high_ - low_);
   if (!(scaled >= 0.0 && scaled <= 1.0)) {
@@ -175,6 +190,16 @@ void ConfidenceSequence::add(double weight, double reward) {
   }
   earned_.add(weight * scaled);
   missed_.add(weight * (1.0 - scaled));
+}
+
+void ConfidenceSequence::save(StateWriter& writer) const {
+  earned_.save(writer);
+  missed_.save(writer);
+}
+
+void ConfidenceSequence::load(StateReader& reader) {
+  earned_.load(reader);
+  missed_.load(reader);
 }
 
 Interval ConfidenceSequence::interval() const {

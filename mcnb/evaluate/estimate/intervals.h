@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "mcnb/base/state_file.h"
 #include "mcnb/evaluate/estimate/estimators.h"
 
 namespace mcnb {
@@ -67,6 +68,9 @@ class RunningLowerBound {
   // At least 0; 0 before the first number.
   double bound(double alpha) const;
 
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
+
  private:
   double count_ = 0.0;
   double sum_ = 0.0;
@@ -82,6 +86,10 @@ class ConfidenceSequence {
   // Throws Error (kInput) for a reward outside the range.
   void add(double weight, double reward);
   Interval interval() const;
+
+  // The sums, without the range of the rewards.
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
 
  private:
   double low_;

@@ -203,12 +203,12 @@ std::string EngineCore::why_not_ready() const {
 }
 
 void EngineCore::compute_batch(std::vector<Task> tasks) {
-  take_in_models(tasks);
+  const std::int64_t time = clock_.now();
+  take_in_models(tasks, time);
   ComputedBatch computed{{}, std::move(tasks), {}};
   const auto begin = std::chrono::steady_clock::now();
   const double processor_begin = clock_.processor_seconds();
   try {
-    const std::int64_t time = clock_.now();
     run_tasks(computed.tasks, time);
     run_large(computed, time);
     if (host_.broken()) {
@@ -399,6 +399,7 @@ void EngineCore::finish() {
   builder_.close();
   const std::vector<Task> unmade(building_.begin(), building_.end());
   building_.clear();
+  made_.clear();
   fail_tasks(unmade, {ErrorCode::kOverloaded, "the service stops", ""});
   answer_tasks(unmade);
   writer_.close();

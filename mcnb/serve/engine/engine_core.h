@@ -101,7 +101,9 @@ class EngineCore {
   bool has_more() const;
   void run_large(ComputedBatch& computed, std::int64_t time);
   void end_large(const ServiceError& error);
-  void take_in_models(std::vector<Task>& tasks);
+  void take_in_models(std::vector<Task>& tasks, std::int64_t time);
+  void plan(CreateTask& task);
+  void adopt(CreateTask& task, std::int64_t time);
   void recover();
   void repair();
   void watch_lease();
@@ -141,6 +143,7 @@ class EngineCore {
   std::shared_ptr<RankTask> large_;                    // is computed in parts
   std::vector<Task> held_;                             // until it is known
   std::vector<std::shared_ptr<CreateTask>> building_;  // whose models are being made
+  std::vector<std::shared_ptr<CreateTask>> made_;      // of these, those that are made
   double batch_cost_ = 0.0;                            // of the small tasks of the present batch
   bool more_expiries_ = false;
   bool broken_ = false;  // the models do not agree with the log

@@ -195,8 +195,25 @@ void EngineCore::run_one(CreateTask& task, std::int64_t) {
   task.report = host_.report(task.model);
 }
 
-// Sends those on their way that ask for a new model, and takes in models that were made.
-void EngineCore::take_in_models(std::vector<Task>& tasks) {
+void EngineCore::plan(CreateTask& task) {
+  if (task.challenger) {
+    task.challenger = host_.plan_challenger(task.model, std::move(*task.challenger));
+  } else {
+    task.options = host_.plan(task.model, task.options);
+  }
+}
+
+// Takes in what was made, or gives it up.
+void EngineCore::adopt(CreateTask& task, std::int64_t time) {
+  if (task.challenger) {
+    host_.adopt_challenger(task.model, std::move(*task.challenger), time);
+  } else {
+    host_.adopt(task.model, std::move(task.made));
+  }
+}
+
+// Sends those on their way that ask for a new model or challenger, and takes in what was made.
+void EngineCore::take_in_models(std::vector<Task>& tasks, std::int64_t time) {
   std::vector<Task> others;
   std::vector<Task> refused;
   for (Task& task : tasks) {
@@ -206,24 +223,32 @@ void EngineCore::take_in_models(std::vector<Task>& tasks) {
       continue;
     }
     try {
-      (*create)->options = host_.plan((*create)->model, (*create)->options);
+      plan(**create);
       if (builder_.start(*create)) {
         building_.push_back(*create);
         continue;
       }
-      host_.adopt((*create)->model, nullptr);
+      adopt(**create, time);
       (*create)->error = ServiceError{ErrorCode::kOverloaded, "too many models are being made"};
     } catch (const RequestRefused& error) {
       (*create)->error = error.error();
     }
     refused.push_back(std::move(task));
   }
-  // They come before tasks that may remove them.
+  // They come before tasks that may remove them. A challenger waits while its model must not
+  // change.
   tasks.clear();
-  for (std::shared_ptr<CreateTask>& made : builder_.take_finished()) {
+  std::ranges::move(builder_.take_finished(), std::back_inserter(made_));
+  for (std::shared_ptr<CreateTask>& made : std::exchange(made_, {})) {
+    if (made->challenger && host_.is_busy(made->model)) {
+      made_.push_back(std::move(made));
+      continue;
+    }
     std::erase(building_, made);
     try {
-      host_.adopt(made->model, std::move(made->made));
+      adopt(*made, time);
+    } catch (const RequestRefused& error) {
+      made->failed = error.error();
     } catch (const std::exception& error) {
       made->failed = ServiceError{ErrorCode::kStorageFailed, error.what()};
     }

@@ -17,7 +17,7 @@ constexpr double kFastest = 0.02;
 }  // namespace
 
 double ModelHost::seconds_per_action(const Hosted& hosted) const {
-  return hosted.pace * hosted.model->size().seconds_of_arm(hosted.model->taught_learners());
+  return hosted.pace * hosted.model->seconds_of_arm();
 }
 
 void ModelHost::note_pace(const std::string& model, std::size_t actions, double seconds) {
@@ -26,8 +26,7 @@ void ModelHost::note_pace(const std::string& model, std::size_t actions, double 
     return;
   }
   Hosted& hosted = found->second;
-  const double estimated = static_cast<double>(actions) *
-                           hosted.model->size().seconds_of_arm(hosted.model->taught_learners());
+  const double estimated = static_cast<double>(actions) * hosted.model->seconds_of_arm();
   const double pace = std::clamp(seconds / estimated, kFastest, kSlowest);
   hosted.pace = kPaceMemory * hosted.pace + (1.0 - kPaceMemory) * pace;
 }

@@ -42,12 +42,17 @@ bool ModelBuilder::run(Wait wait) {
   }
   CreateTask& own = **task;
   try {
-    own.made = std::make_unique<Model>(own.options, threads_);
+    if (own.challenger) {
+      own.challenger->made =
+          Model::make_challenger(own.challenger->model, own.challenger->options, threads_);
+    } else {
+      own.made = std::make_unique<Model>(own.options, threads_);
+    }
   } catch (const Error& error) {
     own.failed = ServiceError{ErrorCode::kBadOption, error.what()};
   } catch (const std::exception& error) {
-    own.failed = ServiceError{ErrorCode::kMemoryFull,
-                              fmt::format("the model cannot be made: {}", error.what())};
+    own.failed =
+        ServiceError{ErrorCode::kMemoryFull, fmt::format("it cannot be made: {}", error.what())};
   }
   finish(std::move(*task));
   return true;

@@ -11,8 +11,8 @@
 
 namespace mcnb {
 
-// Makes new models away from the thread that owns the models. One thread starts tasks and takes
-// those that are finished, one calls `run`; both can be the same.
+// Makes new models and challengers away from the thread that owns the models. One thread starts
+// tasks and takes those that are finished, one calls `run`; both can be the same.
 class ModelBuilder {
  public:
   using Wait = std::chrono::milliseconds;
@@ -22,7 +22,7 @@ class ModelBuilder {
 
   // Returns false, and takes nothing, if too many wait.
   bool start(std::shared_ptr<CreateTask> task);
-  // Tasks whose model is made, or which say why it is not.
+  // Tasks whose model or challenger is made, or which say why it is not.
   std::vector<std::shared_ptr<CreateTask>> take_finished();
   // No more tasks will come, and nobody waits for those under way. Drops those not begun.
   void close();

@@ -10,13 +10,15 @@ constexpr double kReplayedShareOfFit = 0.25;
 
 }  // namespace
 
-ModelHost::Hosted* ModelHost::owner_of(const BackgroundFit& fit) {
+std::optional<ModelHost::OwnedFit> ModelHost::owner_of(const BackgroundFit& fit) {
   for (auto& [name, hosted] : models_) {
-    if (hosted.model->fit_in_progress().get() == &fit) {
-      return &hosted;
+    for (const Model::Fit& one : hosted.model->fits_in_progress()) {
+      if (one.fit.get() == &fit) {
+        return OwnedFit{&hosted, one.challenger};
+      }
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::shared_ptr<BackgroundFit> ModelHost::next_fit(std::int64_t time) {
@@ -28,12 +30,12 @@ std::shared_ptr<BackgroundFit> ModelHost::next_fit(std::int64_t time) {
     if (is_busy(hosted.name)) {
       continue;
     }
-    if (hosted.model->fit_is_due()) {
-      log(hosted, FitBegin{}, time);
+    if (const std::optional<std::string> due = hosted.model->due_fit()) {
+      log(hosted, FitBegin{*due}, time);
     }
-    if (std::shared_ptr<BackgroundFit> fit = hosted.model->fit_in_progress()) {
+    if (const std::vector<Model::Fit> fits = hosted.model->fits_in_progress(); !fits.empty()) {
       last_fitted_ = hosted.name;
-      return fit;
+      return fits.front().fit;
     }
   }
   return nullptr;
@@ -41,12 +43,12 @@ std::shared_ptr<BackgroundFit> ModelHost::next_fit(std::int64_t time) {
 
 bool ModelHost::finish_fit(const BackgroundFit& fit, const std::string& result, double seconds,
                            std::int64_t time) {
-  Hosted* const owner = owner_of(fit);
-  if (owner == nullptr) {
+  const std::optional<OwnedFit> own = owner_of(fit);
+  if (!own) {
     return false;
   }
-  log(*owner, FitResult{result}, time);
-  owner->seconds_since_snapshot += kReplayedShareOfFit * seconds;
+  log(*own->hosted, FitResult{result, own->challenger}, time);
+  own->hosted->seconds_since_snapshot += kReplayedShareOfFit * seconds;
   return true;
 }
 

@@ -222,8 +222,9 @@ ModelReport ModelHost::report_of(const Hosted& hosted) const {
           .snapshot_position = hosted.snapshots.empty() ? 0 : hosted.snapshots.front(),
           .last_refusal = model.last_refusal(),
           .seconds_per_action = seconds_per_action(hosted),
-          .estimate_per_action = model.size().seconds_of_arm(model.taught_learners()),
-          .arms_apart = model.arms_apart()};
+          .estimate_per_action = model.seconds_of_arm(),
+          .arms_apart = model.arms_apart(),
+          .estimates = model.estimates()};
 }
 
 ModelReport ModelHost::report(const std::string& name) const { return report_of(find(name)); }
@@ -266,9 +267,9 @@ bool ModelHost::expire(std::int64_t time, std::size_t limit) {
     const std::size_t most =
         std::max(limit, static_cast<std::size_t>(std::clamp(affordable, 8.0, kMostExpiries)));
     const std::uint32_t count = is_busy(name) ? 0 : hosted.model->due(time, most);
-    if (count > 0) {
+    if (count > 0 || (!is_busy(name) && hosted.model->outcomes_are_due(time))) {
       log(hosted, Expiry{time, count}, time);
-      more = more || count == most;
+      more = more || (count > 0 && count == most);
     }
   }
   return more;

@@ -38,6 +38,7 @@ struct ModelReport {
   double seconds_per_action = 0.0;
   double estimate_per_action = 0.0;
   std::size_t arms_apart = 0;
+  EstimateReport estimates;
 };
 
 // A snapshot that must be written after the batch it belongs to.
@@ -50,6 +51,16 @@ struct SnapshotJob {
 
 // A position in the log of each model, by the model's id.
 using LogPositions = std::map<std::uint32_t, std::uint64_t>;
+
+// A challenger that is to be made for a model.
+struct NewChallenger {
+  std::string name;
+  ChallengerOptions options;
+  // Filled in on the way.
+  std::uint32_t model_id = 0;
+  ModelOptions model;
+  std::unique_ptr<Policy> made;
+};
 
 struct Recovery {
   std::uint64_t rows = 0;  // replayed
@@ -89,6 +100,14 @@ class ModelHost {
   void adopt(const std::string& name, std::unique_ptr<Model> model);
   // All three.
   void create(const std::string& name, const ModelOptions& options);
+  // Challengers are made in three steps, too: Model::make_challenger is the second.
+  NewChallenger plan_challenger(const std::string& model, NewChallenger wanted);
+  void adopt_challenger(const std::string& model, NewChallenger challenger, std::int64_t time);
+  void remove_challenger(const std::string& model, const std::string& name, std::int64_t time);
+  // Makes a challenger the model's policy. `keep_as`: of the policy until now, as a challenger;
+  // empty: it is dropped.
+  void promote(const std::string& model, const std::string& name, const std::string& keep_as,
+               std::int64_t time);
   void remove(const std::string& name);
   void change(const std::string& name, const OptionValues& settings, std::int64_t time);
   ModelReport report(const std::string& name) const;
@@ -215,8 +234,14 @@ class ModelHost {
 
   // Throw RequestRefused if there is no such model.
   Hosted& find(const std::string& name);
+  void reserve(const std::string& name, const PolicySize& size, double bytes, const char* what);
+  void release(const std::string& name);
   const Hosted& find(const std::string& name) const;
-  Hosted* owner_of(const BackgroundFit& fit);
+  struct OwnedFit {
+    Hosted* hosted = nullptr;
+    std::string challenger;  // empty: of the model's own policy
+  };
+  std::optional<OwnedFit> owner_of(const BackgroundFit& fit);
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   void replay(Hosted& hosted, Recovery& recovery);

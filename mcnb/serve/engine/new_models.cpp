@@ -14,12 +14,12 @@ constexpr double kMostSecondsOfAction = 1.0;  // to score it for the first user
 constexpr double kMadeBesides = 1.3;          // memory while a model is made, of what it takes then
 
 // Refuses what would take too long.
-void check_time(const PolicySize& size) {
-  const auto refuse = [](const char* what, double seconds, double most) {
+void check_time(const PolicySize& size, const char* model) {
+  const auto refuse = [&](const char* what, double seconds, double most) {
     refuse_request(ErrorCode::kBadOption,
-                   fmt::format("the model is too large: {} would take an estimated {:.1f} s, "
+                   fmt::format("{} is too large: {} would take an estimated {:.1f} s, "
                                "expected at most {:.0f} s; lower dimension, width or depth",
-                               what, seconds, most));
+                               model, what, seconds, most));
   };
   if (size.seconds_to_make() > kMostSecondsToMake) {
     refuse("making it", size.seconds_to_make(), kMostSecondsToMake);
@@ -52,28 +52,39 @@ ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
     refuse_request(ErrorCode::kBadOption, error.what());
   }
   const double learners = static_cast<double>(std::max<std::uint64_t>(options.groups, 1));
-  const double bytes = kMadeBesides * size.bytes(learners, 1.0, 1.0);
+  reserve(name, size, size.bytes(learners, 1.0, 1.0), "the model");
+  return options;
+}
+
+// Reserves the memory of a policy that is to be made, and some for making it. Refuses it if there
+// is not enough, or if making or using it would take too long. `what` is made, for people.
+void ModelHost::reserve(const std::string& name, const PolicySize& size, double bytes,
+                        const char* what) {
+  bytes *= kMadeBesides;
   const std::string taken =
-      fmt::format("the model would take an estimated {} of memory", memory_text(bytes));
+      fmt::format("{} would take an estimated {} of memory", what, memory_text(bytes));
   if (bytes > memory_.limit()) {
     refuse_request(ErrorCode::kBadOption,
                    fmt::format("{}, more than the {} that all models may take (memory_gigabytes)",
                                taken, memory_text(memory_.limit())));
   }
-  check_time(size);
+  check_time(size, what);
   if (!memory_.has_room(bytes, MemoryAccount::Use::kModel)) {
     throw RequestRefused(memory_.refusal(taken));
   }
   reserved_[name] = bytes;
   memory_.reserve(bytes);
-  return options;
 }
 
-void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
+void ModelHost::release(const std::string& name) {
   const auto reserved = reserved_.extract(name);
   if (!reserved.empty()) {
     memory_.reserve(-reserved.mapped());
   }
+}
+
+void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
+  release(name);
   if (!model) {
     return;
   }

@@ -58,10 +58,11 @@ struct ControlTask : TaskBase {
   std::function<void(Storage& storage)> follow_up;
 };
 
-// A new model, called `model`. It is made away from the thread that owns the models, which may take
-// seconds.
+// A new model, called `model`, or a challenger of that model. It is made away from the thread that
+// owns the models, which may take seconds.
 struct CreateTask : TaskBase {
   ModelOptions options;
+  std::optional<NewChallenger> challenger;
   std::unique_ptr<Model> made;         // between the stages of the engine
   std::optional<ServiceError> failed;  // why it could not be made
   ModelReport report;                  // the outcome

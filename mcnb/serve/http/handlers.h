@@ -14,7 +14,7 @@ namespace mcnb {
 // A request to one endpoint.
 struct Call {
   std::string model;      // {model} of the path; empty if the path has none
-  std::string id;         // {id} of the path: an event or a user; empty if the path has none
+  std::string id;         // {id} of the path: event, user or challenger; empty if it has none
   std::string client;     // who asks (TaskBase::client)
   std::string_view body;  // valid only while the handler runs
 };
@@ -71,6 +71,11 @@ class Handlers {
   Reply show_user(const Call& call) const;
   Reply forget_user(const Call& call) const;
 
+  // Challengers (challenger_handlers.cpp).
+  Reply add_challenger(const Call& call) const;
+  Reply remove_challenger(const Call& call) const;
+  Reply promote(const Call& call) const;
+
  private:
   // What `on_engine` lends to its work.
   struct EngineThread {
@@ -86,6 +91,9 @@ class Handlers {
   enum class Use { kRead, kChange };  // of the models
   Reply on_engine(const Call& call, Use use,
                   std::function<std::string(const EngineThread& engine)> work) const;
+  // Shows the model of the call after a change.
+  Reply show_after(const Call& call, Use use,
+                   std::function<void(const EngineThread& engine)> change) const;
   Reply rank(const std::string& model, const Call& call, Dialect dialect) const;
   Reply reward(const std::string& model, const Call& call, Dialect dialect) const;
   Reply activate(const std::string& model, const Call& call) const;

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace mcnb {
 namespace {
@@ -87,6 +89,16 @@ struct ModelMetric {
   Head head;
   std::uint64_t (*value)(const ModelReport& model);
 };
+// The same, for values that are no counts.
+struct ModelGauge {
+  Head head;
+  double (*value)(const ModelReport& model);
+};
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+double share(double part, std::uint64_t of) {
+  return of == 0 ? kNotKnown : part / static_cast<double>(of);
+}
 
 using Report = ModelReport;
 constexpr ModelMetric kModelMetrics[] = {
@@ -111,6 +123,10 @@ constexpr ModelMetric kModelMetrics[] = {
      [](const Report& r) -> std::uint64_t { return r.counts.expired; }},
     {{"mcnb_unactivated_total", "counter", "Events that were never activated."},
      [](const Report& r) -> std::uint64_t { return r.counts.unactivated; }},
+    {{"mcnb_counted_decisions_total", "counter", "Decisions whose outcome counts."},
+     [](const Report& r) -> std::uint64_t { return r.estimates.counts.counted; }},
+    {{"mcnb_uncounted_decisions", "gauge", "Decisions whose waiting time is not over."},
+     [](const Report& r) -> std::uint64_t { return r.estimates.uncounted; }},
     {{"mcnb_pending_events", "gauge", "Events that wait for rewards."},
      [](const Report& r) -> std::uint64_t { return r.waiting; }},
     {{"mcnb_users", "gauge", "Users with a learner of their own."},
@@ -121,9 +137,51 @@ constexpr ModelMetric kModelMetrics[] = {
      [](const Report& r) -> std::uint64_t { return r.memory_bytes; }},
 };
 
+constexpr ModelGauge kModelGauges[] = {
+    {{"mcnb_reward_sum_total", "counter", "Sum of the rewards of the decisions that count."},
+     [](const Report& r) { return r.estimates.counts.reward_sum; }},
+    {{"mcnb_mean_reward", "gauge", "Mean reward of the decisions that count."},
+     [](const Report& r) {
+       return share(r.estimates.counts.reward_sum, r.estimates.counts.counted);
+     }},
+    {{"mcnb_exploration_share", "gauge",
+      "Share of decisions that differ from the policy's choice."},
+     [](const Report& r) {
+       return share(static_cast<double>(r.counts.explored), r.counts.decisions);
+     }},
+};
+
+// What a policy would have earned.
+struct PolicyValue {
+  std::string labels;
+  double value = 0.0;
+  Interval interval;
+  std::uint64_t decisions = 0;
+};
+struct ValueMetric {
+  Head head;
+  double (*value)(const PolicyValue& value);
+};
+constexpr ValueMetric kValueMetrics[] = {
+    {{"mcnb_policy_value", "gauge", "Estimated mean reward of a policy of the model."},
+     [](const PolicyValue& v) { return v.value; }},
+    {{"mcnb_policy_value_low", "gauge", "Lower end of its 95 % confidence sequence."},
+     [](const PolicyValue& v) { return v.interval.low; }},
+    {{"mcnb_policy_value_high", "gauge", "Upper end of its 95 % confidence sequence."},
+     [](const PolicyValue& v) { return v.interval.high; }},
+    {{"mcnb_policy_value_decisions", "gauge", "Decisions that the estimate is of."},
+     [](const PolicyValue& v) { return static_cast<double>(v.decisions); }},
+};
+
 void write_head(std::string& out, const Head& head) {
   fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} {2}\n", head.name, head.help,
                  head.kind);
+}
+
+// Prometheus writes numbers that are not known as NaN.
+void write_sample(std::string& out, const char* name, const std::string& labels, double value) {
+  const std::string text = std::isnan(value) ? "NaN" : fmt::format("{}", value);
+  fmt::format_to(std::back_inserter(out), "{}{{{}}} {}\n", name, labels, text);
 }
 
 void write_number(std::string& out, const Head& head, double value) {
@@ -146,6 +204,35 @@ void write_histogram(std::string& out, const char* name, const std::string& labe
   }
   fmt::format_to(std::back_inserter(out), "{0}_sum{1} {2}\n{0}_count{1} {3}\n", name, braced,
                  histogram.sum(), count);
+}
+
+std::vector<PolicyValue> values_of(const std::vector<ModelReport>& models) {
+  std::vector<PolicyValue> values;
+  for (const ModelReport& model : models) {
+    const auto add = [&](const char* policy, const std::string& name,
+                         const RunningValue& estimate) {
+      values.push_back(
+          {fmt::format("model=\"{}\",policy=\"{}\",challenger=\"{}\"", model.name, policy, name),
+           estimate.value().value_or(kNotKnown), estimate.interval(), estimate.count()});
+    };
+    add("champion", "", model.estimates.champion);
+    add("random", "", model.estimates.random);
+    add("first", "", model.estimates.first);
+    for (const ChallengerReport& challenger : model.estimates.challengers) {
+      add("challenger", challenger.name, challenger.estimate);
+    }
+  }
+  return values;
+}
+
+void write_values(std::string& out, const std::vector<ModelReport>& models) {
+  const std::vector<PolicyValue> values = values_of(models);
+  for (const ValueMetric& metric : kValueMetrics) {
+    write_head(out, metric.head);
+    for (const PolicyValue& value : values) {
+      write_sample(out, metric.head.name, value.labels, metric.value(value));
+    }
+  }
 }
 
 void write_requests(std::string& out, const RequestMetrics& requests) {
@@ -209,6 +296,14 @@ std::string metrics_text(const RequestMetrics& requests, const Metrics& metrics,
                      model.name, metric.value(model));
     }
   }
+  for (const ModelGauge& metric : kModelGauges) {
+    write_head(out, metric.head);
+    for (const ModelReport& model : models) {
+      write_sample(out, metric.head.name, fmt::format("model=\"{}\"", model.name),
+                   metric.value(model));
+    }
+  }
+  write_values(out, models);
   return out;
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
-#include "mcnb/serve/http/handlers.h"
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/response_json.h"
 
 namespace mcnb {
@@ -19,18 +19,33 @@ Reply Handlers::create_model(const Call& call) const {
   return submit(call, task, [task] { return write_model(task->report); });
 }
 
+// Writes the report away from the engine, because intervals take their time.
+Reply Handlers::show_after(const Call& call, Use use,
+                           std::function<void(const EngineThread& engine)> change) const {
+  auto report = std::make_shared<ModelReport>();
+  Reply reply = on_engine(
+      call, use,
+      [report, model = call.model, change = std::move(change)](const EngineThread& engine) {
+        change(engine);
+        *report = engine.host.report(model);
+        return std::string();
+      });
+  reply.body = [report, check = std::move(reply.body)] {
+    check();
+    return write_model(*report);
+  };
+  return reply;
+}
+
 Reply Handlers::show_model(const Call& call) const {
-  return on_engine(call, Use::kRead, [model = call.model](const EngineThread& engine) {
-    return write_model(engine.host.report(model));
-  });
+  return show_after(call, Use::kRead, [](const EngineThread&) {});
 }
 
 Reply Handlers::change_model(const Call& call) const {
-  return on_engine(
+  return show_after(
       call, Use::kChange,
       [model = call.model, settings = read_settings(call.body)](const EngineThread& engine) {
         engine.host.change(model, settings, engine.time);
-        return write_model(engine.host.report(model));
       });
 }
 

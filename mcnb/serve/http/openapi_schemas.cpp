@@ -148,7 +148,8 @@ const char* const kOpenApiSchemas = R"json(
   "epsilon": {"type": "number", "minimum": 0, "maximum": 1},
   "waitingSeconds": {"type": "number"},
   "defaultReward": {"type": "number", "minimum": 0, "maximum": 1},
-  "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]}}},
+  "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]},
+  "estimates": {"type": "boolean"}}},
 "ModelOptions": {
  "allOf": [
   {"$ref": "#/components/schemas/Settings"},
@@ -170,6 +171,46 @@ const char* const kOpenApiSchemas = R"json(
  "allOf": [
   {"$ref": "#/components/schemas/ModelOptions"},
   {"type": "object", "required": ["name"]}]},
+"NewChallenger": {
+ "type": "object",
+ "required": ["name", "policy"],
+ "properties": {
+  "name": {"type": "string", "maxLength": 64},
+  "policy": {"type": "string"},
+  "options": {"type": "object"},
+  "weights": {"type": "string", "enum": ["none", "clipped"]},
+  "mostWeight": {"type": "number", "minimum": 1}}},
+"Promotion": {
+ "type": "object",
+ "required": ["challenger"],
+ "properties": {
+  "challenger": {"type": "string", "maxLength": 64},
+  "keepAs": {"type": "string", "maxLength": 64}}},
+"Estimate": {
+ "description": "what a policy would have earned in each of these decisions; low, high: 95 %",
+ "type": "object",
+ "properties": {
+  "decisions": {"type": "integer"},
+  "value": {"type": "number", "nullable": true},
+  "low": {"type": "number"},
+  "high": {"type": "number"},
+  "effectiveSampleSize": {"type": "number"},
+  "meanWeight": {"type": "number"}}},
+"Challenger": {
+ "type": "object",
+ "properties": {
+  "name": {"type": "string"},
+  "policy": {"type": "string"},
+  "options": {"type": "object"},
+  "weights": {"type": "string"},
+  "mostWeight": {"type": "number"},
+  "sincePosition": {"type": "integer"},
+  "learned": {"type": "integer"},
+  "refused": {"type": "integer"},
+  "memoryBytes": {"type": "integer"},
+  "lastRefusal": {"type": "string"},
+  "estimate": {"$ref": "#/components/schemas/Estimate"},
+  "champion": {"$ref": "#/components/schemas/Estimate"}}},
 "Model": {
  "allOf": [
   {"$ref": "#/components/schemas/ModelOptions"},
@@ -188,7 +229,23 @@ const char* const kOpenApiSchemas = R"json(
     "lastPosition": {"type": "integer"},
     "snapshotPosition": {"type": "integer"},
     "counts": {"type": "object"},
-    "clusters": {"type": "object"}}}]},
+    "clusters": {"type": "object"},
+    "earned": {
+     "description": "of the decisions whose waiting time is over",
+     "type": "object",
+     "properties": {
+      "decisions": {"type": "integer"},
+      "unactivated": {"type": "integer"},
+      "uncounted": {"type": "integer"},
+      "rewardSum": {"type": "number"},
+      "meanReward": {"type": "number", "nullable": true}}},
+    "values": {
+     "type": "object",
+     "properties": {
+      "champion": {"$ref": "#/components/schemas/Estimate"},
+      "random": {"$ref": "#/components/schemas/Estimate"},
+      "first": {"$ref": "#/components/schemas/Estimate"}}},
+    "challengers": {"type": "array", "items": {"$ref": "#/components/schemas/Challenger"}}}}]},
 "Models": {
  "type": "object",
  "properties": {

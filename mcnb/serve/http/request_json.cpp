@@ -34,6 +34,7 @@ constexpr std::array kActionFields{string_view("id"), string_view("features")};
 constexpr std::array kRewardFields{string_view("value"), string_view("rewardId")};
 constexpr std::array kPersonalizerRewardFields{string_view("value")};
 constexpr std::array kBackupFields{string_view("name")};
+constexpr std::array kPromotionFields{string_view("challenger"), string_view("keepAs")};
 
 JsonFields rank_fields(string_view body, Dialect dialect) {
   const JsonObject object = parse_object(body);
@@ -229,6 +230,41 @@ ModelRequest read_model(string_view body) {
     check_model_options(request.options);
   } catch (const Error& error) {
     refuse_request(ErrorCode::kBadOption, error.what());
+  }
+  return request;
+}
+
+NewChallenger read_challenger(string_view body) {
+  NewChallenger wanted;
+  const OptionValues values = read_model_options(parse_object(body), wanted.name);
+  if (!is_model_name(wanted.name)) {
+    refuse_field("name",
+                 fmt::format("expected 1 to {} letters, digits, '.', '_' or '-'", kLongestName));
+  }
+  for (const auto& [name, text] : values) {
+    try {
+      set_option(wanted.options, name, text);
+    } catch (const Error& error) {
+      refuse_request(ErrorCode::kBadOption, error.what(), name);
+    }
+  }
+  try {
+    check_challenger_options(wanted.options);
+  } catch (const Error& error) {
+    refuse_request(ErrorCode::kBadOption, error.what());
+  }
+  return wanted;
+}
+
+PromotionRequest read_promotion(string_view body) {
+  const JsonFields fields(parse_object(body), kPromotionFields);
+  const auto text = [&](const char* name) {
+    const JsonValue* value = fields.find(name);
+    return value == nullptr ? std::string() : read_text(*value, name, kLongestName);
+  };
+  PromotionRequest request{.challenger = text("challenger"), .keep_as = text("keepAs")};
+  if (request.challenger.empty()) {
+    refuse_field("challenger", "expected the name of a challenger");
   }
   return request;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "mcnb/serve/engine/model_host.h"
 #include "mcnb/serve/model/model.h"
 
 namespace mcnb {
@@ -27,6 +28,15 @@ struct ModelRequest {
   ModelOptions options;
 };
 ModelRequest read_model(std::string_view body);
+// A challenger as POST /v1/models/NAME/challengers describes it.
+NewChallenger read_challenger(std::string_view body);
+
+struct PromotionRequest {
+  std::string challenger;
+  std::string keep_as;  // empty: the policy until now is dropped
+};
+PromotionRequest read_promotion(std::string_view body);
+
 // The members of the body as texts; the model checks their names and values.
 OptionValues read_settings(std::string_view body);
 // The name of a new backup.

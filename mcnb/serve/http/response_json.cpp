@@ -60,10 +60,76 @@ void write_options(JsonWriter& out, const ModelOptions& options) {
       .field("epsilon", options.epsilon)
       .field("waitingSeconds", options.waiting_seconds)
       .field("defaultReward", options.default_reward)
-      .field("aggregation", name_of(options.aggregation));
+      .field("aggregation", name_of(options.aggregation))
+      .field("estimates", options.estimates);
 }
 
-void write_report(JsonWriter& out, const ModelReport& report) {
+void write_estimate(JsonWriter& out, const char* name, const RunningValue& estimate) {
+  out.key(name).begin_object().field("decisions", estimate.count()).key("value");
+  if (const std::optional<double> value = estimate.value()) {
+    out.value(*value);
+  } else {
+    out.raw("null");
+  }
+  const Interval interval = estimate.interval();
+  out.field("low", interval.low)
+      .field("high", interval.high)
+      .field("effectiveSampleSize", estimate.effective_sample_size())
+      .field("meanWeight", estimate.mean_weight())
+      .end_object();
+}
+
+void write_challenger(JsonWriter& out, const ChallengerReport& challenger) {
+  out.begin_object().field("name", challenger.name).field("policy", challenger.options.policy.name);
+  out.key("options").begin_object();
+  for (const auto& [name, text] : resolved_options(challenger.options.policy)) {
+    out.field(name, text);
+  }
+  out.end_object();
+  out.field("weights", name_of(challenger.options.weights))
+      .field("mostWeight", challenger.options.most_weight)
+      .field("sincePosition", challenger.since)
+      .field("learned", challenger.learned)
+      .field("refused", challenger.refused)
+      .field("memoryBytes", challenger.memory_bytes)
+      .field("lastRefusal", challenger.last_refusal);
+  write_estimate(out, "estimate", challenger.estimate);
+  write_estimate(out, "champion", challenger.champion);
+  out.end_object();
+}
+
+void write_earned(JsonWriter& out, const EstimateReport& report) {
+  const OutcomeCounts& counts = report.counts;
+  out.key("earned")
+      .begin_object()
+      .field("decisions", counts.counted)
+      .field("unactivated", counts.unactivated)
+      .field("uncounted", report.uncounted)
+      .field("rewardSum", counts.reward_sum)
+      .key("meanReward");
+  if (counts.counted > 0) {
+    out.value(counts.reward_sum / static_cast<double>(counts.counted));
+  } else {
+    out.raw("null");
+  }
+  out.end_object();
+}
+
+void write_values(JsonWriter& out, const EstimateReport& report) {
+  out.key("values").begin_object();
+  write_estimate(out, "champion", report.champion);
+  write_estimate(out, "random", report.random);
+  write_estimate(out, "first", report.first);
+  out.end_object();
+  out.key("challengers").begin_array();
+  for (const ChallengerReport& challenger : report.challengers) {
+    write_challenger(out, challenger);
+  }
+  out.end_array();
+}
+
+// `values`: also what policies would have earned, of which the intervals take their time.
+void write_report(JsonWriter& out, const ModelReport& report, bool values) {
   const ModelCounts& counts = report.counts;
   out.begin_object().field("name", report.name);
   write_options(out, report.options);
@@ -96,6 +162,10 @@ void write_report(JsonWriter& out, const ModelReport& report) {
       .field("meanSize",
              counts.scored == 0 ? 0.0 : static_cast<double>(counts.cluster_sizes) / scored)
       .end_object();
+  write_earned(out, report.estimates);
+  if (values) {
+    write_values(out, report.estimates);
+  }
   out.end_object();
 }
 
@@ -140,7 +210,7 @@ std::string write_reward(RewardOutcome outcome) {
 
 std::string write_model(const ModelReport& report) {
   JsonWriter out;
-  write_report(out, report);
+  write_report(out, report, true);
   return out.take();
 }
 
@@ -148,7 +218,7 @@ std::string write_models(const std::vector<ModelReport>& reports) {
   JsonWriter out;
   out.begin_object().key("models").begin_array();
   for (const ModelReport& report : reports) {
-    write_report(out, report);
+    write_report(out, report, false);
   }
   out.end_array().end_object();
   return out.take();

@@ -80,6 +80,7 @@ class ByteReader {
     return values;
   }
 
+  bool at_end() const { return bytes_.empty(); }
   void finish() {
     if (!bytes_.empty()) {
       fail("more follows where it should end");

@@ -5,6 +5,7 @@
 
 #include "mcnb/base/option_codec.h"
 #include "mcnb/serve/model/bytes.h"
+#include "mcnb/serve/model/challengers.h"
 
 namespace mcnb {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::size_t kLargestFitResult = std::size_t{1} << 30;  // bytes
 constexpr std::uint8_t kDeferred = 1;
 constexpr std::uint8_t kNamedParts = 2;
 constexpr std::uint8_t kEstimatedSizes = 4;
-constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes;
+constexpr std::uint8_t kChallenged = 8;
+constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes | kChallenged;
 
 // The parts of a decision that does not name them: those of MCNB, and those that every policy
 // reported before parts had names.
@@ -33,8 +35,10 @@ void put(ByteWriter& out, const Decision& event) {
   out.put(event.model_version);
   out.put(static_cast<std::uint8_t>(event.mode));
   const bool named = event.part_names != kUnnamedParts;
+  const bool challenged = !event.challenged.empty();
   out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0) |
-                                    (event.estimated_sizes ? kEstimatedSizes : 0)));
+                                    (event.estimated_sizes ? kEstimatedSizes : 0) |
+                                    (challenged ? kChallenged : 0)));
   out.put(event.chosen);
   out.put(event.preferred);
   out.put(event.arm);
@@ -62,6 +66,9 @@ void put(ByteWriter& out, const Decision& event) {
   }
   out.put_all(std::span(event.ranking));
   out.put_all(std::span(event.features));
+  if (challenged) {
+    out.put_all(std::span(event.challenged));
+  }
 }
 
 bool is_permutation(const std::vector<std::uint32_t>& ranking, std::size_t count) {
@@ -90,6 +97,31 @@ std::vector<std::string> get_part_names(ByteReader& in) {
   return names;
 }
 
+LoggedAction get_action(ByteReader& in, const Decision& event) {
+  LoggedAction action;
+  action.id = in.read_string(kLongestId);
+  action.probability = in.get<float>();
+  action.value = in.get<float>();
+  action.estimate = in.get<float>();
+  for (std::size_t part = 0; part < event.part_names.size(); ++part) {
+    action.parts[part] = in.get<float>();
+  }
+  action.cluster_size = in.get<std::uint32_t>();
+  if (event.estimated_sizes) {
+    action.cluster_found = in.get<std::uint32_t>();
+    action.cluster_visited = in.get<std::uint32_t>();
+  }
+  const auto eligible = in.get<std::uint8_t>();
+  action.eligible = eligible == 1;
+  if (eligible > 1) {
+    in.fail("an action is neither eligible nor excluded");
+  }
+  if (!(action.probability >= 0.0F && action.probability <= 1.0F)) {
+    in.fail("a probability outside [0, 1]");
+  }
+  return action;
+}
+
 Decision get_decision(ByteReader& in, std::size_t dimension) {
   Decision event;
   event.event_id = in.read_string(kLongestId);
@@ -111,31 +143,20 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   event.mode = static_cast<ModelMode>(mode);
   event.deferred = (flags & kDeferred) != 0;
   event.estimated_sizes = (flags & kEstimatedSizes) != 0;
-  event.actions.resize(count);
-  for (LoggedAction& action : event.actions) {
-    action.id = in.read_string(kLongestId);
-    action.probability = in.get<float>();
-    action.value = in.get<float>();
-    action.estimate = in.get<float>();
-    for (std::size_t part = 0; part < event.part_names.size(); ++part) {
-      action.parts[part] = in.get<float>();
-    }
-    action.cluster_size = in.get<std::uint32_t>();
-    if (event.estimated_sizes) {
-      action.cluster_found = in.get<std::uint32_t>();
-      action.cluster_visited = in.get<std::uint32_t>();
-    }
-    const auto eligible = in.get<std::uint8_t>();
-    action.eligible = eligible == 1;
-    if (eligible > 1) {
-      in.fail("an action is neither eligible nor excluded");
-    }
-    if (!(action.probability >= 0.0F && action.probability <= 1.0F)) {
-      in.fail("a probability outside [0, 1]");
-    }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    event.actions.push_back(get_action(in, event));
   }
   event.ranking = in.get_all<std::uint32_t>(count);
   event.features = in.get_all<float>(count * dimension);
+  if ((flags & kChallenged) != 0) {
+    event.challenged = in.get_all<std::uint32_t>(kMostChallengers);
+    if (event.challenged.empty() ||
+        !std::ranges::all_of(event.challenged, [&](std::uint32_t index) {
+          return index < count && event.actions[index].eligible;
+        })) {
+      in.fail("not what challengers can choose");
+    }
+  }
   if (!is_permutation(event.ranking, count) || event.features.size() != count * dimension ||
       !event.actions[event.chosen].eligible ||
       !std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); })) {
@@ -215,11 +236,109 @@ SettingsChange get_settings_change(ByteReader& in) {
   return event;
 }
 
-void put(ByteWriter&, const FitBegin&) {}
+std::string get_name(ByteReader& in) {
+  std::string name = in.read_string(kLongestName);
+  if (!is_model_name(name)) {
+    in.fail("a challenger has no possible name");
+  }
+  return name;
+}
 
-void put(ByteWriter& out, const FitResult& event) { out.write_string(event.result); }
+// Events of the model's own policy do not name it, as they did before there were challengers.
+void put_challenger(ByteWriter& out, const std::string& name) {
+  if (!name.empty()) {
+    out.write_string(name);
+  }
+}
 
-FitResult get_fit_result(ByteReader& in) { return {.result = in.read_string(kLargestFitResult)}; }
+std::string get_challenger(ByteReader& in) { return in.at_end() ? std::string() : get_name(in); }
+
+void put(ByteWriter& out, const FitBegin& event) { put_challenger(out, event.challenger); }
+
+FitBegin get_fit_begin(ByteReader& in) { return {.challenger = get_challenger(in)}; }
+
+void put(ByteWriter& out, const FitResult& event) {
+  out.write_string(event.result);
+  put_challenger(out, event.challenger);
+}
+
+FitResult get_fit_result(ByteReader& in) {
+  std::string result = in.read_string(kLargestFitResult);
+  return {.result = std::move(result), .challenger = get_challenger(in)};
+}
+
+void put(ByteWriter& out, const ChallengerBegin& event) {
+  out.put(event.time);
+  out.write_string(event.name);
+  write_options(out, event.options);
+}
+
+ChallengerBegin get_challenger_begin(ByteReader& in) {
+  ChallengerBegin event;
+  event.time = in.get<std::int64_t>();
+  event.name = get_name(in);
+  event.options = read_options(in);
+  try {
+    challenger_options(event.options);
+  } catch (const Error& error) {
+    in.fail(error.what());
+  }
+  return event;
+}
+
+void put(ByteWriter& out, const ChallengerEnd& event) {
+  out.put(event.time);
+  out.write_string(event.name);
+}
+
+ChallengerEnd get_challenger_end(ByteReader& in) {
+  const auto time = in.get<std::int64_t>();
+  return {.time = time, .name = get_name(in)};
+}
+
+void put(ByteWriter& out, const Promotion& event) {
+  out.put(event.time);
+  out.write_string(event.name);
+  put_challenger(out, event.keep_as);
+}
+
+Promotion get_promotion(ByteReader& in) {
+  Promotion event;
+  event.time = in.get<std::int64_t>();
+  event.name = get_name(in);
+  event.keep_as = get_challenger(in);
+  return event;
+}
+
+Event get_event(ByteReader& in, EventKind kind, std::size_t dimension) {
+  switch (kind) {
+    case EventKind::kArrival:
+      return get_arrival(in);
+    case EventKind::kDecision:
+      return get_decision(in, dimension);
+    case EventKind::kReward:
+      return get_reward(in);
+    case EventKind::kActivation:
+      return get_activation(in);
+    case EventKind::kExpiry:
+      return get_expiry(in);
+    case EventKind::kForgetting:
+      return get_forgetting(in);
+    case EventKind::kSettingsChange:
+      return get_settings_change(in);
+    case EventKind::kFitBegin:
+      return get_fit_begin(in);
+    case EventKind::kFitResult:
+      return get_fit_result(in);
+    case EventKind::kChallengerBegin:
+      return get_challenger_begin(in);
+    case EventKind::kChallengerEnd:
+      return get_challenger_end(in);
+    case EventKind::kPromotion:
+      return get_promotion(in);
+  }
+  in.fail("an unknown kind of event");
+}
 
 }  // namespace
 
@@ -234,38 +353,7 @@ std::string encode_event(const Event& event) {
 Event decode_event(EventKind kind, std::string_view bytes, std::size_t dimension,
                    std::string_view what) {
   ByteReader in(bytes, what);
-  Event event;
-  switch (kind) {
-    case EventKind::kArrival:
-      event = get_arrival(in);
-      break;
-    case EventKind::kDecision:
-      event = get_decision(in, dimension);
-      break;
-    case EventKind::kReward:
-      event = get_reward(in);
-      break;
-    case EventKind::kActivation:
-      event = get_activation(in);
-      break;
-    case EventKind::kExpiry:
-      event = get_expiry(in);
-      break;
-    case EventKind::kForgetting:
-      event = get_forgetting(in);
-      break;
-    case EventKind::kSettingsChange:
-      event = get_settings_change(in);
-      break;
-    case EventKind::kFitBegin:
-      event = FitBegin{};
-      break;
-    case EventKind::kFitResult:
-      event = get_fit_result(in);
-      break;
-    default:
-      in.fail("an unknown kind of event");
-  }
+  Event event = get_event(in, kind, dimension);
   in.finish();
   return event;
 }

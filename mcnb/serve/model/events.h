@@ -48,6 +48,8 @@ struct Decision {
   std::vector<LoggedAction> actions;    // in the caller's order
   std::vector<std::uint32_t> ranking;   // their indices, in the order of the answer
   std::vector<float> features;          // of all actions, `dimension` numbers each
+  // What the challengers would have chosen, in their order: indices, of eligible actions.
+  std::vector<std::uint32_t> challenged;
 };
 
 struct Reward {
@@ -79,15 +81,38 @@ struct SettingsChange {
 };
 
 // The policy begins a fit of all rewards so far (BackgroundFit in policy.h).
-struct FitBegin {};
+struct FitBegin {
+  std::string challenger = {};  // whose policy; empty: the model's own
+};
 
 // The fit that began last has ended.
 struct FitResult {
-  std::string result;  // BackgroundFit::result; empty if the fit failed
+  std::string result = {};  // BackgroundFit::result; empty if the fit failed
+  std::string challenger = {};
 };
 
-using Event = std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting,
-                           SettingsChange, FitBegin, FitResult>;
+// A policy that learns beside the model's own begins with nothing learned.
+struct ChallengerBegin {
+  std::int64_t time = 0;
+  std::string name = {};
+  OptionValues options = {};  // option_values(ChallengerOptions)
+};
+
+struct ChallengerEnd {
+  std::int64_t time = 0;
+  std::string name = {};
+};
+
+// A challenger becomes the model's policy.
+struct Promotion {
+  std::int64_t time = 0;
+  std::string name = {};
+  std::string keep_as = {};  // the policy until now becomes a challenger of this name, unless empty
+};
+
+using Event =
+    std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting, SettingsChange,
+                 FitBegin, FitResult, ChallengerBegin, ChallengerEnd, Promotion>;
 
 // The numbers are stored in the log: append new ones, never renumber.
 enum class EventKind : std::uint8_t {
@@ -100,6 +125,9 @@ enum class EventKind : std::uint8_t {
   kSettingsChange = 7,
   kFitBegin = 8,
   kFitResult = 9,
+  kChallengerBegin = 10,
+  kChallengerEnd = 11,
+  kPromotion = 12,
 };
 EventKind kind_of(const Event& event);
 

@@ -8,7 +8,6 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
-#include "mcnb/base/option_codec.h"
 #include "mcnb/serve/model/aggregation.h"
 #include "mcnb/serve/model/event_keys.h"
 
@@ -16,6 +15,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kLessonsAtOnce = 256;
+constexpr std::int64_t kLeastSlack = 1000;  // milliseconds
 
 // Never 0, which stands for "none" in the tables.
 std::uint64_t key_of(std::string_view text, std::uint64_t seed) {
@@ -59,7 +59,9 @@ const char* name_of(RewardOutcome outcome) {
 }
 
 Model::Model(const ModelOptions& options, ThreadPool& threads)
-    : options_(options),
+    : threads_(threads),
+      options_(options),
+      first_policy_(options.policy),
       users_(static_cast<std::size_t>(options.groups),
              static_cast<std::size_t>(options.most_users)),
       waiting_(static_cast<std::size_t>(options.remembered)) {
@@ -73,22 +75,54 @@ PolicySize Model::size_of(const ModelOptions& options, ThreadPool& threads) {
   return size_of_policy(options.policy, setup_of(options, threads));
 }
 
+PolicySize Model::size_of_challenger(const ModelOptions& model, const ChallengerOptions& options,
+                                     ThreadPool& threads) {
+  check_challenger_options(options);
+  return size_of_policy(options.policy, setup_of(model, threads));
+}
+
+std::unique_ptr<Policy> Model::make_challenger(const ModelOptions& model,
+                                               const ChallengerOptions& options,
+                                               ThreadPool& threads) {
+  check_challenger_options(options);
+  return make_policy(options.policy, setup_of(model, threads));
+}
+
 std::size_t Model::memory_bytes() const {
-  return policy_->memory_bytes() + users_.memory_bytes() + waiting_.memory_bytes() +
-         learners_.capacity() * sizeof learners_[0];
+  std::size_t bytes = policy_->memory_bytes() + users_.memory_bytes() + waiting_.memory_bytes() +
+                      outcomes_.memory_bytes() + learners_.capacity() * sizeof learners_[0];
+  for (const Challenger& challenger : challengers_) {
+    bytes += sizeof challenger + challenger.policy->memory_bytes();
+  }
+  return bytes;
 }
 
 double Model::taught_learners() const {
   return std::min(static_cast<double>(counts_.learned), static_cast<double>(learners_.size()));
 }
 
+double Model::seconds_of_arm() const {
+  double seconds = size_.seconds_of_arm(taught_learners());
+  for (const Challenger& challenger : challengers_) {
+    seconds += challenger.size.seconds_of_arm(taught_learners());
+  }
+  return seconds;
+}
+
 double Model::bytes_of_decision(std::string_view user_id) const {
   const std::optional<std::uint32_t> learner = users_.learner(user_key(user_id));
   const bool taught = learner && learners_[*learner].lessons > 0;
   constexpr double kUser = 100.0;  // of the tables of users
-  return WaitingEvents::kMostEventBytes + sizeof(float) * static_cast<double>(options_.dimension) +
-         (learner ? 0.0 : size_.idle_bytes + kUser) +
-         (taught ? size_.event_bytes : size_.user_bytes);
+  const auto policy_bytes = [&](const PolicySize& size) {
+    return (learner ? 0.0 : size.idle_bytes) + (taught ? size.event_bytes : size.user_bytes);
+  };
+  double bytes = WaitingEvents::kMostEventBytes + sizeof(Outcome) +
+                 sizeof(float) * static_cast<double>(options_.dimension) + (learner ? 0.0 : kUser) +
+                 policy_bytes(size_);
+  for (const Challenger& challenger : challengers_) {
+    bytes += policy_bytes(challenger.size);
+  }
+  return bytes;
 }
 
 std::uint64_t Model::event_key(std::string_view event_id) const {
@@ -145,6 +179,7 @@ void Model::apply(const Event& event, std::uint64_t position) {
   require(position > last_position_, "events are not in the order of the log");
   last_position_ = position;
   std::visit([this](const auto& one) { on(one); }, event);
+  count_outcomes();
   if (lessons_.size() >= kLessonsAtOnce) {
     learn_now();
   }
@@ -161,8 +196,11 @@ void Model::on(const Arrival& event) {
   require(!users_.learner(event.user).has_value(), "a user arrives twice");
   const std::uint32_t learner = users_.add(event.user);
   learn_now();
-  if (learner >= policy_->user_count()) {
-    policy_->add_users(learner + 1 - policy_->user_count());
+  if (const std::size_t known = policy_->user_count(); learner >= known) {
+    policy_->add_users(learner + 1 - known);
+    for (const Challenger& challenger : challengers_) {
+      challenger.policy->add_users(learner + 1 - known);
+    }
   }
   learners_.resize(policy_->user_count());
 }
@@ -177,6 +215,10 @@ void Model::on(const Decision& event) {
           "an event is decided twice");
   require(event.features.size() == event.actions.size() * options_.dimension,
           "the features do not fit the model");
+  require(
+      event.challenged.size() == (event.mode == ModelMode::kLogging ? 0 : challengers_.size()) &&
+          event.actions[event.chosen].probability > 0.0F,
+      "a decision that this model cannot have made");
   ++counts_.decisions;
   ++learners_[*learner].decisions;
   counts_.explored += event.mode == ModelMode::kOnline && event.chosen != event.preferred ? 1 : 0;
@@ -188,15 +230,28 @@ void Model::on(const Decision& event) {
   const auto dimension = static_cast<std::size_t>(options_.dimension);
   const std::span<const float> features =
       std::span(event.features).subspan(event.chosen * dimension, dimension);
-  waiting_.add({.key = event_key(event.event_id),
-                .log_position = last_position_,
-                .user = user,
-                .time = last_time_,
-                .learner = *learner,
-                .arm = event.arm,
-                .active = !event.deferred,
-                .learns = event.mode != ModelMode::kLogging,
-                .features = {features.begin(), features.end()}});
+  WaitingEvent waiting{.key = event_key(event.event_id),
+                       .log_position = last_position_,
+                       .user = user,
+                       .time = last_time_,
+                       .learner = *learner,
+                       .arm = event.arm,
+                       .active = !event.deferred,
+                       .learns = event.mode != ModelMode::kLogging,
+                       .weight = lesson_weight(event),
+                       .features = {features.begin(), features.end()}};
+  note_outcome(event, waiting);
+  waiting_.add(std::move(waiting));
+}
+
+// The probability of the answer under random play over that with which it was drawn. 1 where nobody
+// asks for it, as in the states of earlier versions, which do not have it.
+float Model::lesson_weight(const Decision& event) const {
+  if (!options_.estimates && challengers_.empty()) {
+    return 1.0F;
+  }
+  const auto eligible = std::ranges::count(event.actions, true, &LoggedAction::eligible);
+  return 1.0F / (static_cast<float>(eligible) * event.actions[event.chosen].probability);
 }
 
 RewardOutcome Model::judge(const Reward& reward) {
@@ -284,6 +339,12 @@ std::uint32_t Model::due(std::int64_t time, std::size_t limit) {
   return static_cast<std::uint32_t>(std::max(over, std::min(too_many, limit)));
 }
 
+bool Model::outcomes_are_due(std::int64_t time) const {
+  // So long that there are few such events.
+  const std::int64_t slack = std::max(kLeastSlack, waiting_milliseconds() / 100);
+  return outcomes_.is_due(time - waiting_milliseconds() - slack);
+}
+
 void Model::on(const Expiry& event) {
   last_time_ = std::max(last_time_, event.time);
   for (std::uint32_t i = 0; i < event.count && waiting_.size() > 0; ++i) {
@@ -294,10 +355,13 @@ void Model::on(const Expiry& event) {
 void Model::end(WaitingEvent event) {
   ++counts_.expired;
   if (!event.learns) {
+    outcomes_.end(event.log_position,
+                  event.active ? std::optional(reward_unlearned(event)) : std::nullopt);
     return;
   }
   if (!event.active) {
     ++counts_.unactivated;
+    outcomes_.end(event.log_position, std::nullopt);
     return;
   }
   const float reward = aggregate(event);
@@ -315,11 +379,20 @@ float Model::aggregate(const WaitingEvent& event) {
   return static_cast<float>(std::min(reward, 1.0));
 }
 
+// The reward of an event that nothing was learned from.
+float Model::reward_unlearned(const WaitingEvent& event) const {
+  const double reward = event.rewards.empty()
+                            ? options_.default_reward
+                            : aggregate_rewards(options_.aggregation, event.rewards);
+  return static_cast<float>(std::min(reward, 1.0));
+}
+
 void Model::add_lesson(WaitingEvent event, float reward) {
   ++counts_.learned;
   ++learners_[event.learner].lessons;
-  lessons_.push_back(
-      {RoundId{event.key}, event.learner, event.arm, std::move(event.features), reward});
+  outcomes_.end(event.log_position, reward);
+  lessons_.push_back({RoundId{event.key}, event.learner, event.arm, std::move(event.features),
+                      reward, event.weight});
 }
 
 void Model::learn_now() {
@@ -337,6 +410,9 @@ void Model::learn_now() {
     counts_.refused += refused.size();
     if (!refused.empty()) {
       last_refusal_ = refused.back().why.what();
+    }
+    for (Challenger& challenger : challengers_) {
+      teach(challenger, rewarded);
     }
     lessons_.clear();
     learning_seconds_ += seconds_since(begin);
@@ -358,9 +434,13 @@ void Model::on(const Forgetting& event) {
   last_time_ = std::max(last_time_, event.time);
   learn_now();
   waiting_.forget(event.user);
+  outcomes_.forget(event.user);
   if (users_.has_own(event.user)) {
     const std::uint32_t learner = *users_.learner(event.user);
-    const bool forgotten = policy_->forget(UserId{learner});
+    bool forgotten = policy_->forget(UserId{learner});
+    for (const Challenger& challenger : challengers_) {
+      forgotten = challenger.policy->forget(UserId{learner}) && forgotten;
+    }
     users_.remove(event.user, forgotten);
     learners_[learner] = {};
   }
@@ -372,65 +452,6 @@ void Model::on(const SettingsChange& event) {
   for (const auto& [name, text] : event.settings) {
     change_setting(options_, name, text);
   }
-}
-
-void Model::on(const FitBegin&) {
-  learn_now();
-  require(policy_->fit_is_due(), "a fit begins that is not due");
-  policy_->begin_fit();
-}
-
-void Model::on(const FitResult& event) {
-  learn_now();
-  require(policy_->fit_in_progress(), "the result of a fit that was not begun");
-  const auto begin = std::chrono::steady_clock::now();
-  policy_->finish_fit(event.result);
-  learning_seconds_ += seconds_since(begin);
-}
-
-std::shared_ptr<BackgroundFit> Model::fit_in_progress() {
-  return policy_->fit_in_progress() ? policy_->begin_fit() : nullptr;
-}
-
-void Model::save(StateWriter& writer) {
-  learn_now();
-  write_options(writer, option_values(options_));
-  writer.write(last_position_);
-  writer.write(last_time_);
-  writer.write(counts_);
-  writer.write_all(learners_);
-  users_.save(writer);
-  waiting_.save(writer);
-  policy_->save(writer);
-}
-
-void Model::load(StateReader& reader) {
-  const OptionValues expected = option_values(options_);
-  OptionValues saved = read_options(reader);
-  complete_option_values(saved);
-  for (const auto& [name, text] : saved) {
-    const auto found = expected.find(name);
-    try {
-      if (is_setting(name)) {
-        change_setting(options_, name, text);
-      } else if (found == expected.end() || found->second != text) {
-        reader.fail(fmt::format("it was saved with {} = \"{}\"", name, text));
-      }
-    } catch (const Error& error) {
-      reader.fail(error.what());
-    }
-  }
-  last_position_ = reader.read<std::uint64_t>();
-  last_time_ = reader.read<std::int64_t>();
-  counts_ = reader.read<ModelCounts>();
-  learners_ = reader.read_all<LearnerCounts>(0xffffffffU);
-  users_.load(reader);
-  waiting_.load(reader, static_cast<std::size_t>(options_.dimension), learners_.size());
-  policy_->load(reader);
-  if (policy_->user_count() != learners_.size() || users_.learner_count() > learners_.size()) {
-    reader.fail("the users do not fit the policy");
-  }
-  lessons_.clear();
 }
 
 }  // namespace mcnb

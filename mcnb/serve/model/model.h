@@ -10,7 +10,9 @@
 
 #include "mcnb/bandit/policy.h"
 #include "mcnb/base/state_file.h"
+#include "mcnb/serve/model/challengers.h"
 #include "mcnb/serve/model/events.h"
+#include "mcnb/serve/model/outcomes.h"
 #include "mcnb/serve/model/served_users.h"
 #include "mcnb/serve/model/waiting_events.h"
 
@@ -119,20 +121,22 @@ class Model {
   struct PartedDecision {
     Round round;  // borrows the features of the request
     std::vector<Score> scores;
+    std::vector<std::vector<Score>> challengers;  // by challenger; fewer: it cannot decide
   };
   // The number of arms of a part, or a multiple of it, 0 if rounds cannot be cut.
-  std::size_t arms_apart() const { return policy_->arms_apart(); }
+  std::size_t arms_apart() const;
   // Requires what `decide` requires, arms_apart() > 0, and a model that does not only log.
   PartedDecision begin_parts(const RankRequest& request);
   // Scores so many further arms, a multiple of arms_apart(). Returns true when all have scores.
   bool score_part(PartedDecision& parted, std::size_t arms);
   Decision finish_parts(const PartedDecision& parted, const RankRequest& request,
-                        std::int64_t time) const;
+                        std::int64_t time);
 
   // What a model of these options would take, with the learners that it begins with. Throws Error
   // (kUsage) for options that make no model.
   static PolicySize size_of(const ModelOptions& options, ThreadPool& threads);
-  const PolicySize& size() const { return size_; }
+  // Estimated seconds for the scores of one action by all policies, challengers included.
+  double seconds_of_arm() const;
   // Bytes that a decision for this user may add, its lesson included.
   double bytes_of_decision(std::string_view user_id) const;
   // Learners that have learned, at most.
@@ -142,16 +146,42 @@ class Model {
   RewardOutcome judge(const Reward& reward);
   // The number of waiting events that end at this time, at most `limit`.
   std::uint32_t due(std::int64_t time, std::size_t limit);
+  // Outcomes count as time goes by, with any event. True if some are due for so long that an event
+  // is needed for them, such as an Expiry of no events.
+  bool outcomes_are_due(std::int64_t time) const;
 
   // Changes the state by the event at a log position; positions go up. Throws Error (kCorrupt) for
   // an event that cannot follow those before it.
   void apply(const Event& event, std::uint64_t position);
 
+  // What the decisions earn, and what others would have earned.
+  EstimateReport estimates() const;
+  std::size_t challenger_count() const { return challengers_.size(); }
+  bool has_challenger(std::string_view name) const;
+  // Makes the policy of a challenger, on any thread. Throws Error (kUsage) for options that make
+  // none.
+  static std::unique_ptr<Policy> make_challenger(const ModelOptions& model,
+                                                 const ChallengerOptions& options,
+                                                 ThreadPool& threads);
+  static PolicySize size_of_challenger(const ModelOptions& model, const ChallengerOptions& options,
+                                       ThreadPool& threads);
+  // Lends the next ChallengerBegin a policy that was just made for it, so that it need not make
+  // one.
+  void lend_policy(std::unique_ptr<Policy> policy) { lent_ = std::move(policy); }
+
   // Fits beside the requests: when one is due, the owner applies a FitBegin, runs the fit in
-  // progress, and applies its FitResult. A Forgetting can end a fit without a result.
+  // progress, and applies its FitResult. A Forgetting can end a fit without a result. They name the
+  // challenger of whose policy they are; an empty name is the model's own.
+  std::optional<std::string> due_fit() const;
   bool fit_is_due() const { return policy_->fit_is_due(); }
-  // nullptr if there is none. The same object until the fit ends, but another one after `load`.
-  std::shared_ptr<BackgroundFit> fit_in_progress();
+  struct Fit {
+    std::string challenger;
+    std::shared_ptr<BackgroundFit> fit;
+  };
+  // The same objects until the fits end, but others after `load`.
+  std::vector<Fit> fits_in_progress() const;
+  // The fit of the model's own policy; nullptr if there is none.
+  std::shared_ptr<BackgroundFit> fit_in_progress() const;
 
   // Gives a new user a learner that has learned one sample, without an event: for benchmarks that
   // make a large state in seconds. No log has such a state, only a snapshot of it. Requires a model
@@ -179,6 +209,7 @@ class Model {
     std::uint32_t arm = 0;
     std::vector<float> features;
     float reward = 0.0F;
+    float weight = 1.0F;
   };
   // Stored raw in saved states.
   struct LearnerCounts {
@@ -199,15 +230,35 @@ class Model {
   void on(const FitBegin& event);
   void on(const FitResult& event);
   void on(const Reward& event);
+  void on(const ChallengerBegin& event);
+  void on(const ChallengerEnd& event);
+  void on(const Promotion& event);
   void end(WaitingEvent event);
+  float lesson_weight(const Decision& event) const;
+  void note_outcome(const Decision& event, const WaitingEvent& waiting);
+  void count_outcomes();
+  void count(const Outcome& outcome);
+  Challenger* find_challenger(std::string_view name);
+  Policy* policy_of(const std::string& challenger);
+  void begin_estimates(std::uint64_t position);
+  void teach(Challenger& challenger, std::vector<RewardedArm> lessons);
+  std::vector<std::vector<std::uint32_t>> choices_of_challengers(std::span<const Round> rounds);
+  void score_challengers(PartedDecision& parted, std::size_t begin, std::size_t end);
+  void save_challengers(StateWriter& writer) const;
+  void load_challengers(StateReader& reader);
+  void load_options(StateReader& reader);
+  void load_policy(StateReader& reader);
+  float reward_unlearned(const WaitingEvent& event) const;
   void add_lesson(WaitingEvent event, float reward);
   float aggregate(const WaitingEvent& event);
   std::int64_t waiting_milliseconds() const;
   Decision decide_one(const RankRequest& request, const std::vector<Score>& scores,
-                      std::int64_t time) const;
+                      std::span<const std::uint32_t> challenged, std::int64_t time) const;
   Round round_of(const RankRequest& request) const;
 
+  ThreadPool& threads_;
   ModelOptions options_;
+  PolicySpec first_policy_;  // with which the model was made
   ServedUsers users_;
   WaitingEvents waiting_;
   PolicySize size_;
@@ -219,8 +270,15 @@ class Model {
   std::uint64_t last_position_ = 0;
   double learning_seconds_ = 0.0;
   std::string last_refusal_;
+  Outcomes outcomes_;
+  std::uint64_t champion_since_ = 0;  // log position since which its policy is estimated
+  RunningValue champion_;
+  RunningValue random_;
+  RunningValue first_;
+  std::vector<Challenger> challengers_;  // in the order of their beginnings
+  std::unique_ptr<Policy> lent_;
 };
 
-inline const StateHeader kModelState{.kind = "served-model", .version = 2};
+inline const StateHeader kModelState{.kind = "served-model", .version = 3};
 
 }  // namespace mcnb

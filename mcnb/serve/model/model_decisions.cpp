@@ -45,16 +45,22 @@ std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests
                                     std::int64_t time) {
   learn_now();
   std::vector<std::vector<Score>> scores(requests.size());
+  std::vector<std::vector<std::uint32_t>> challenged;
   if (options_.mode != ModelMode::kLogging) {
     std::vector<Round> rounds;
     for (const RankRequest* request : requests) {
       rounds.push_back(round_of(*request));
     }
     scores = policy_->scores_of(rounds);
+    challenged = choices_of_challengers(rounds);
   }
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    decisions.push_back(decide_one(*requests[i], scores[i], time));
+    std::vector<std::uint32_t> arms;
+    for (const std::vector<std::uint32_t>& choices : challenged) {
+      arms.push_back(choices[i]);
+    }
+    decisions.push_back(decide_one(*requests[i], scores[i], arms, time));
   }
   return decisions;
 }
@@ -62,7 +68,7 @@ std::vector<Decision> Model::decide(std::span<const RankRequest* const> requests
 Model::PartedDecision Model::begin_parts(const RankRequest& request) {
   learn_now();
   check(arms_apart() > 0 && options_.mode != ModelMode::kLogging, "the round can be cut");
-  return {round_of(request), {}};
+  return {round_of(request), {}, {}};
 }
 
 bool Model::score_part(PartedDecision& parted, std::size_t arms) {
@@ -71,18 +77,25 @@ bool Model::score_part(PartedDecision& parted, std::size_t arms) {
   const std::size_t end = std::min(begin + arms, parted.round.arms.size());
   const std::vector<Score> scores = policy_->scores_of_part(parted.round, begin, end);
   parted.scores.insert(parted.scores.end(), scores.begin(), scores.end());
+  score_challengers(parted, begin, end);
   return end == parted.round.arms.size();
 }
 
 Decision Model::finish_parts(const PartedDecision& parted, const RankRequest& request,
-                             std::int64_t time) const {
+                             std::int64_t time) {
   check(parted.scores.size() == parted.round.arms.size(), "every arm has a score");
-  return decide_one(request, parted.scores, time);
+  std::vector<std::uint32_t> challenged;
+  for (const std::vector<Score>& scores : parted.challengers) {
+    const bool whole = scores.size() == parted.round.arms.size();
+    challenged.push_back(whole ? static_cast<std::uint32_t>(index(highest(scores))) : 0);
+  }
+  return decide_one(request, parted.scores, challenged, time);
 }
 
 // `scores` holds the scores of the eligible actions; it is empty if the model only logs.
+// `challenged` is what each challenger would choose, an index among the eligible actions.
 Decision Model::decide_one(const RankRequest& request, const std::vector<Score>& scores,
-                           std::int64_t time) const {
+                           std::span<const std::uint32_t> challenged, std::int64_t time) const {
   Decision decision;
   decision.event_id = request.event_id;
   decision.user_id = request.user_id;
@@ -108,6 +121,9 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
     decision.estimated_sizes = decision.estimated_sizes || scores[k].cluster_sample.has_value();
   }
   decision.preferred = scores.empty() ? eligible.front() : eligible[index(highest(scores))];
+  for (const std::uint32_t arm : challenged) {
+    decision.challenged.push_back(eligible[arm]);
+  }
   std::vector<double> probabilities(request.actions.size());
   if (options_.mode == ModelMode::kOnline) {
     probabilities = epsilon_floor(request.eligible, decision.preferred, options_.epsilon);

@@ -62,6 +62,8 @@ const OptionTable<ModelOptions>& settings_table() {
                            {"min", Aggregation::kMin},
                            {"max", Aggregation::kMax}},
                           "of several rewards: the first, at once, or one of all, at the end");
+    t.yes_no("estimates", &O::estimates,
+             "whether what decisions earn, and would have earned, is counted");
     return t;
   }();
   return kTable;
@@ -132,6 +134,7 @@ void set_default_policy(ModelOptions& options) {
 ModelOptions stored_model_options(const OptionValues& values) {
   ModelOptions options;
   options.fits_beside = false;
+  options.estimates = false;
   for (const auto& [name, text] : values) {
     if (name == kFits) {
       if (text != kFitsBeside) {
@@ -162,17 +165,18 @@ void check_model_options(const ModelOptions& options) {
   resolved_options(options.policy);
 }
 
-void bound_histories(ModelOptions& options) {
-  for (const PolicyHelp& policy : policy_help()) {
-    for (const OptionHelp& option : policy.options) {
-      if (policy.name == options.policy.name && option.name == "history_limit" &&
-          option.standard == "0") {
-        options.policy.options.emplace(
-            "history_limit", policy.name == "mcnb" ? kUserHistoryLimit : kSharedHistoryLimit);
+void bound_history(PolicySpec& policy) {
+  for (const PolicyHelp& known : policy_help()) {
+    for (const OptionHelp& option : known.options) {
+      if (known.name == policy.name && option.name == "history_limit" && option.standard == "0") {
+        policy.options.emplace("history_limit",
+                               known.name == "mcnb" ? kUserHistoryLimit : kSharedHistoryLimit);
       }
     }
   }
 }
+
+void bound_histories(ModelOptions& options) { bound_history(options.policy); }
 
 bool is_setting(const std::string& name) { return has(settings_table(), name); }
 

@@ -39,6 +39,7 @@ struct ModelOptions {
   double waiting_seconds = 600.0;
   double default_reward = 0.0;
   Aggregation aggregation = Aggregation::kEarliest;
+  bool estimates = true;  // what decisions earn, and would have earned, is counted
 };
 
 // Limits that hold for every model.
@@ -68,6 +69,7 @@ void change_setting(ModelOptions& options, const std::string& name, const std::s
 // Throws Error (kUsage) unless a model can be made with the options.
 void check_model_options(const ModelOptions& options);
 // Limits the policy's histories unless the caller has set a limit, so that memory stays bounded.
+void bound_history(PolicySpec& policy);
 void bound_histories(ModelOptions& options);
 bool is_setting(const std::string& name);
 std::vector<OptionHelp> model_option_help();

@@ -131,6 +131,7 @@ void WaitingEvents::save(StateWriter& writer) const {
     writer.write(event.arm);
     writer.write(static_cast<std::uint8_t>(event.active));
     writer.write(static_cast<std::uint8_t>(event.learns));
+    writer.write(event.weight);
     writer.write_all(event.features);
     writer.write_all(event.rewards);
     writer.write_all(event.reward_ids);
@@ -146,7 +147,8 @@ void WaitingEvents::save(StateWriter& writer) const {
   }
 }
 
-void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t learners) {
+void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t learners,
+                         bool has_weights) {
   *this = WaitingEvents(remembered_);
   const auto count = reader.read<std::uint64_t>();
   std::int64_t last_time = 0;
@@ -160,13 +162,15 @@ void WaitingEvents::load(StateReader& reader, std::size_t dimension, std::size_t
     event.arm = reader.read<std::uint32_t>();
     event.active = reader.read<std::uint8_t>() != 0;
     event.learns = reader.read<std::uint8_t>() != 0;
+    event.weight = has_weights ? reader.read<float>() : 1.0F;
     event.features = reader.read_all<float>(dimension);
     event.rewards = reader.read_all<float>(kMostRewards);
     event.reward_ids = reader.read_all<std::uint64_t>(kMostRewards);
     const bool sound =
         event.features.size() == dimension && event.learner < learners &&
         event.arm < kMostActions && event.rewards.size() == event.reward_ids.size() &&
-        event.time >= last_time && !waiting_.contains(event.key) &&
+        event.time >= last_time && event.weight >= 0.0F && std::isfinite(event.weight) &&
+        !waiting_.contains(event.key) &&
         std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); }) &&
         std::ranges::all_of(event.rewards, [](float r) { return r >= 0.0F && r <= 1.0F; });
     if (!sound) {

@@ -21,6 +21,7 @@ struct WaitingEvent {
   std::uint32_t arm = 0;  // index of the answer among the eligible actions
   bool active = true;
   bool learns = true;                     // false if the model only logged when it was decided
+  float weight = 1.0F;                    // of the answer under random play (Outcome)
   std::vector<float> features;            // of the answer
   std::vector<float> rewards;             // in the order they came, at most kMostRewards
   std::vector<std::uint64_t> reward_ids;  // of `rewards`: hashes, 0 for none
@@ -67,7 +68,8 @@ class WaitingEvents {
   static constexpr double kMostEventBytes = sizeof(WaitingEvent) + 80.0;
   std::size_t memory_bytes() const;
   void save(StateWriter& writer) const;
-  void load(StateReader& reader, std::size_t dimension, std::size_t learners);
+  // `has_weights`: false for a state from before events had them.
+  void load(StateReader& reader, std::size_t dimension, std::size_t learners, bool has_weights);
 
  private:
   // Identifies a decision by its event's key and its log position: once an ended event is

@@ -151,7 +151,7 @@ class Simulation {
   }
 
   void submit_something() {
-    const std::uint64_t kind = rng_.below(plan_.erasing ? 104 : 100);
+    const std::uint64_t kind = rng_.below(plan_.erasing ? 106 : 102);
     if (kind < 50 || events_ == 0) {
       submit_rank(events_++);
     } else if (kind < 55) {
@@ -167,20 +167,22 @@ class Simulation {
              "snapshot");
     } else if (kind < 100) {
       submit_activation(rng_.below(events_));
-    } else if (kind == 100) {
+    } else if (kind < 102) {
+      submit_challenge();
+    } else if (kind == 102) {
       const std::string user = "user-" + std::to_string(rng_.below(7));
       const std::string model = rng_.chance(0.5) ? "m" : "second";
       submit(control_task([user, model](ControlTask& task, ModelHost& host, std::int64_t time) {
                erase_afterwards(task, host.forget(model, user, time));
              }),
              "forget " + user);
-    } else if (kind == 101) {
+    } else if (kind == 103) {
       submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
                remove(task, host, "second");
                host.create("second", fitting_model());
              }),
              "make second anew");
-    } else if (kind == 102) {
+    } else if (kind == 104) {
       auto task = std::make_shared<CreateTask>();
       task->model = "third";
       task->options = small_model();
@@ -190,6 +192,33 @@ class Simulation {
                remove(task, host, "third");
              }),
              "remove third");
+    }
+  }
+
+  // A challenger begins, ends or is promoted. Some of these requests are refused.
+  void submit_challenge() {
+    const std::string model = rng_.chance(0.5) ? "m" : "second";
+    const std::string name = "challenger-" + std::to_string(rng_.below(2));
+    const std::uint64_t kind = rng_.below(5);
+    if (kind < 3) {
+      auto task = std::make_shared<CreateTask>();
+      task->model = model;
+      task->challenger.emplace();
+      task->challenger->name = name;
+      task->challenger->options.policy =
+          parse_policy(rng_.chance(0.8) ? "linucb" : "hierarchical:first_fit=3:fit_growth=1.01");
+      submit(task, "challenge " + model + " by " + name);
+    } else if (kind == 3) {
+      submit(control_task([model, name](ControlTask&, ModelHost& host, std::int64_t time) {
+               host.remove_challenger(model, name, time);
+             }),
+             "end " + name + " of " + model);
+    } else {
+      const std::string keep_as = rng_.chance(0.8) ? name : "";
+      submit(control_task([model, name, keep_as](ControlTask&, ModelHost& host, std::int64_t time) {
+               host.promote(model, name, keep_as, time);
+             }),
+             "promote " + name + " of " + model);
     }
   }
 

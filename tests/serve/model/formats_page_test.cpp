@@ -66,10 +66,45 @@ std::string stream_of(const std::string& state) {
   return stream;
 }
 
+OptionValues options_in(Bytes<std::uint64_t>& in) {
+  OptionValues options;
+  for (auto count = in.number<std::uint64_t>(); count > 0; --count) {
+    const std::string name = in.text();
+    options[name] = in.text();
+  }
+  return options;
+}
+
 RankRequest deferred(std::uint64_t number) {
   RankRequest request = cases::request_of(number, "ann");
   request.deferred = true;
   return request;
+}
+
+// What a snapshot says of outcomes, values and challengers: event-1 has ended, event-2 has not.
+void expect_outcomes(Bytes<std::uint64_t>& in, cases::Ledger& ledger) {
+  EXPECT_EQ(in.number<std::uint64_t>(), 0U) << "decisions that count";
+  EXPECT_EQ(in.number<std::uint64_t>(), 0U) << "decisions left out";
+  EXPECT_EQ(in.number<double>(), 0.0) << "sum of rewards";
+  EXPECT_EQ(in.number<std::uint64_t>(), 2U) << "outcomes that do not count yet";
+  EXPECT_EQ(in.number<std::uint64_t>(), *ledger->find_decision("event-1"));
+  EXPECT_EQ(in.number<std::uint64_t>(), ledger->user_key("ann"));
+  EXPECT_EQ(in.number<std::int64_t>(), 1000);
+  EXPECT_EQ(in.number<double>(), ledger->options().epsilon);
+  EXPECT_EQ(in.number<float>(), 1.0F) << "reward";
+  EXPECT_GT(in.number<float>(), 0.0F) << "probability";
+  EXPECT_EQ(in.number<std::uint32_t>(), 3U) << "actions that were not excluded";
+  EXPECT_EQ(in.number<std::uint16_t>(), 0U) << "what challengers preferred";
+  EXPECT_EQ(in.number<std::uint16_t>() & 7U, 5U) << "ended, scored";
+  in.bytes(48);
+  EXPECT_EQ(in.number<std::uint64_t>(), 0U) << "since when the policy is estimated";
+  in.bytes(3 * 80);  // the values of policy, random and first
+  EXPECT_EQ(in.number<std::uint64_t>(), 1U) << "challengers";
+  EXPECT_EQ(in.text(), "linear");
+  EXPECT_EQ(options_in(in).at("policy"), "linucb");
+  EXPECT_EQ(in.number<std::uint32_t>(), 0U) << "slot";
+  EXPECT_EQ(in.number<std::uint64_t>(), ledger->last_position()) << "since when it is estimated";
+  in.bytes(2 * 8 + 2 * 80);
 }
 
 TEST(FormatsPage, ASnapshotIsReadAsThePageSays) {
@@ -79,16 +114,17 @@ TEST(FormatsPage, ASnapshotIsReadAsThePageSays) {
   ledger.reward("event-1", 1.0F, "other");
   const Decision waiting = ledger.rank(deferred(2), 3000);
   ledger.reward("event-2", 0.25F, "early", 4000);
+  ChallengerOptions linear;
+  linear.policy = parse_policy("linucb");
+  ledger.add(ChallengerBegin{4000, "linear", option_values(linear)});
   Bytes<std::uint64_t> in(stream_of(snapshot_bytes(*ledger, 77)));
   EXPECT_EQ(in.text(), "served-model");
-  EXPECT_EQ(in.number<std::uint32_t>(), 2U);
+  EXPECT_EQ(in.number<std::uint32_t>(), 3U);
   EXPECT_EQ(in.number<std::uint64_t>(), 77U) << "the number of the database";
-  OptionValues options;
-  for (auto count = in.number<std::uint64_t>(); count > 0; --count) {
-    const std::string name = in.text();
-    options[name] = in.text();
-  }
-  EXPECT_EQ(options, option_values(ledger->options()));
+  EXPECT_EQ(options_in(in), option_values(ledger->options()));
+  const OptionValues policy = options_in(in);
+  EXPECT_EQ(policy.at("policy"), "mcnb");
+  EXPECT_EQ(policy.at("options.width"), "8");
   EXPECT_EQ(in.number<std::uint64_t>(), ledger->last_position());
   EXPECT_EQ(in.number<std::int64_t>(), ledger->last_time());
   EXPECT_EQ(in.number<std::uint64_t>(), ledger->counts().decisions);
@@ -108,6 +144,7 @@ TEST(FormatsPage, ASnapshotIsReadAsThePageSays) {
   EXPECT_EQ(in.number<std::uint32_t>(), waiting.arm);
   EXPECT_EQ(in.number<std::uint8_t>(), 0) << "not active";
   EXPECT_EQ(in.number<std::uint8_t>(), 1) << "is learned from";
+  EXPECT_EQ(in.number<float>(), 1.0F / (3.0F * waiting.actions[waiting.chosen].probability));
   EXPECT_EQ(in.list<float>().size(), 4U) << "features";
   EXPECT_EQ(in.list<float>(), std::vector{0.25F});
   EXPECT_EQ(in.list<std::uint64_t>().size(), 1U) << "ids of rewards";
@@ -118,7 +155,9 @@ TEST(FormatsPage, ASnapshotIsReadAsThePageSays) {
   EXPECT_EQ(in.number<std::uint64_t>(), ledger->user_key("ann"));
   EXPECT_NE(in.number<std::uint64_t>(), 0U) << "the reward that ended it";
   in.list<std::uint64_t>();
-  EXPECT_GT(in.left(), 0U) << "the policy's own state";
+
+  expect_outcomes(in, ledger);
+  EXPECT_GT(in.left(), 0U) << "the states of the policies";
 }
 
 TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
@@ -126,6 +165,7 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   Decision decision = ledger.rank(deferred(1));
   decision.part_names = {"first", "second", "third"};
   decision.estimated_sizes = true;
+  decision.challenged = {2, 0};
   for (LoggedAction& action : decision.actions) {
     action.cluster_found = 3;
     action.cluster_visited = 40;
@@ -136,7 +176,7 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   EXPECT_EQ(in.number<std::int64_t>(), decision.time);
   EXPECT_EQ(in.number<std::uint64_t>(), decision.model_version);
   EXPECT_EQ(in.number<std::uint8_t>(), 0) << "mode";
-  EXPECT_EQ(in.number<std::uint8_t>(), 7) << "deferred, named parts, estimated sizes";
+  EXPECT_EQ(in.number<std::uint8_t>(), 15) << "deferred, named parts, estimated sizes, challengers";
   EXPECT_EQ(in.number<std::uint32_t>(), decision.chosen);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.preferred);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.arm);
@@ -158,6 +198,7 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   }
   EXPECT_EQ(in.list<std::uint32_t>(), decision.ranking);
   EXPECT_EQ(in.list<float>(), decision.features);
+  EXPECT_EQ(in.list<std::uint32_t>(), decision.challenged);
   EXPECT_EQ(in.left(), 0U);
 }
 

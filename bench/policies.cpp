@@ -50,6 +50,7 @@ struct Timing {
   std::uint64_t features = 0;
   std::uint64_t rounds = 0;  // played
   double seconds = 0.0;      // of choose and learn
+  double processor = 0.0;    // the same as processor time, of all threads together
   double early = 0.0;        // median of a round in the second tenth
   double late = 0.0;         // median of a round in the last tenth
   std::size_t memory_bytes = 0;
@@ -76,6 +77,17 @@ double median_of_tenth(const std::vector<double>& times, std::size_t from) {
   return median({begin, begin + static_cast<std::ptrdiff_t>(tenth)});
 }
 
+// The processor time of so many rounds without a policy.
+double world_processor_seconds(const World& played, std::size_t rounds) {
+  SyntheticWorld world(world_options(played), 1);
+  const double begin = processor_seconds();
+  for (std::size_t i = 0; i < rounds; ++i) {
+    world.next_round();
+    world.reward(ArmIndex{0});
+  }
+  return processor_seconds() - begin;
+}
+
 Timing time_policy(ThreadPool& threads, const PolicySpec& spec, const World& played,
                    const PolicyBenchOptions& options) {
   Timing timing{.policy = spec.label, .users = played.users, .features = played.features};
@@ -95,6 +107,7 @@ Timing time_policy(ThreadPool& threads, const PolicySpec& spec, const World& pla
   }
   const double of_the_clock = 2.0 * clock_cost();
   std::vector<double> times;
+  const double processor_begin = processor_seconds();
   while (times.size() < options.rounds && timing.seconds < options.seconds) {
     const Round& round = world.next_round();
     const double choosing = now_seconds();
@@ -108,6 +121,10 @@ Timing time_policy(ThreadPool& threads, const PolicySpec& spec, const World& pla
     timing.seconds += times.back();
   }
   timing.rounds = times.size();
+  const double of_the_policy = processor_seconds() - processor_begin -
+                               2.0 * of_the_clock * static_cast<double>(timing.rounds) -
+                               world_processor_seconds(played, timing.rounds);
+  timing.processor = std::max(0.0, of_the_policy);
   timing.early = median_of_tenth(times, 1);
   timing.late = median_of_tenth(times, 9);
   timing.memory_bytes = policy->memory_bytes();
@@ -147,12 +164,14 @@ std::string microseconds(double seconds) {
 
 void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
   TextTable table({"policy", "users", "features", "rounds", "seconds", "rounds/s", "us/round",
-                   "early us", "late us", "memory", "training steps", "adaptation steps"});
+                   "processor us", "early us", "late us", "memory", "training steps",
+                   "adaptation steps"});
   for (const Timing& timing : timings) {
     const double rate = static_cast<double>(timing.rounds) / timing.seconds;
     table.add_row({timing.policy, std::to_string(timing.users), std::to_string(timing.features),
                    std::to_string(timing.rounds), fmt::format("{:.3f}", timing.seconds),
                    fmt::format("{:.0f}", rate), microseconds(1.0 / rate),
+                   microseconds(timing.processor / static_cast<double>(timing.rounds)),
                    microseconds(timing.early), microseconds(timing.late),
                    fmt::format("{:.1f} MiB", static_cast<double>(timing.memory_bytes) / 0x1p20),
                    std::to_string(timing.steps.training), std::to_string(timing.steps.adaptation)});
@@ -160,6 +179,7 @@ void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>&
   fmt::print("\n{}", table.aligned());
   fmt::print(
       "\nus/round: mean of all rounds with all their work, in microseconds\n"
+      "processor us: the same as processor time, which other programs do not lengthen\n"
       "early, late us: the median round in the second and in the last tenth of the run\n");
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-policies.csv";
   write_file(path, table.csv());

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
@@ -15,7 +17,9 @@ struct ServeFlags {
   std::map<std::string, std::string> options;  // texts of the flags, by option name
   bool print_config = false;
   bool verify = false;
-  std::string new_key;  // role of the key
+  bool migrate = false;
+  std::vector<std::string> copy;  // from and to
+  std::string new_key;            // role of the key
 };
 
 void print_new_key(const std::string& role) {
@@ -43,14 +47,22 @@ void run_serve(const ServeFlags& flags) {
     print_new_key(flags.new_key);
     return;
   }
+  if (!flags.copy.empty()) {
+    fmt::print("{}\n", copy_store(flags.copy[0], flags.copy[1]));
+    return;
+  }
   const ServerOptions options = read_options(flags);
+  if (flags.migrate) {
+    fmt::print("{}\n", migrate_store(store_of(options)));
+    return;
+  }
   if (flags.print_config) {
     fmt::print("{}", config_text(options));
     return;
   }
   if (flags.verify) {
-    const Verification found =
-        verify_data(options.data, static_cast<std::size_t>(options.threads), options.accept_loss);
+    const Verification found = verify_data(
+        store_of(options), static_cast<std::size_t>(options.threads), options.accept_loss);
     for (const std::string& line : found.lines) {
       fmt::print("{}\n", line);
     }
@@ -86,6 +98,14 @@ void add_serve_command(CLI::App& app) {
   command->add_flag("--verify", flags->verify,
                     "Verify the whole log, replay it from the oldest snapshot, compare the result "
                     "with the latest state and exit");
+  command->add_flag("--migrate", flags->migrate,
+                    "Make the tables of a PostgreSQL store (--store) and exit");
+  command
+      ->add_option("--copy", flags->copy,
+                   "Copy a service from one store, a folder or a URL of PostgreSQL, into an empty "
+                   "one, compare both bit for bit and exit")
+      ->expected(2)
+      ->type_name("FROM TO");
   command->add_option(
       "--new-key", flags->new_key,
       "Print a new key with this role and its lines for the configuration, and exit");

@@ -18,12 +18,15 @@
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/http/api.h"
 #include "mcnb/serve/http/http_server.h"
+#include "mcnb/serve/store/copy_storage.h"
+#include "mcnb/serve/store/postgres/schema.h"
 
 namespace mcnb {
 namespace {
 
 EngineOptions engine_options(const ServerOptions& options) {
   return {.folder = options.data,
+          .url = options.store,
           .threads = static_cast<std::size_t>(options.threads),
           .queue_limit = static_cast<std::size_t>(options.queue),
           .wait_seconds = options.wait_seconds,
@@ -35,7 +38,11 @@ EngineOptions engine_options(const ServerOptions& options) {
           .idempotency_hours = options.idempotency_hours,
           .verify_bytes = options.verify_megabytes * 1e6,
           .store = {.check_bytes = static_cast<std::uint64_t>(options.check_megabytes * 1e6),
-                    .accept_loss = options.accept_loss}};
+                    .accept_loss = options.accept_loss,
+                    .node = options.node,
+                    .lease_seconds = options.lease_seconds,
+                    .wait_for_lease = true,
+                    .backups = std::filesystem::path(options.data) / "backups"}};
 }
 
 HttpOptions http_options(const ServerOptions& options) {
@@ -230,11 +237,12 @@ void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   allow_connections(options);
   const std::unique_ptr<Server> server = start(options, std::move(read_again));
   // Not earlier: whoever reads this may send a signal at once.
-  log_info("listening", {{"host", options.host},
-                         {"port", std::to_string(server->port())},
-                         {"tls", options.certificate.empty() ? "no" : "yes"},
-                         {"keys", std::to_string(options.keys.size())},
-                         {"data", options.data}});
+  log_info("listening",
+           {{"host", options.host},
+            {"port", std::to_string(server->port())},
+            {"tls", options.certificate.empty() ? "no" : "yes"},
+            {"keys", std::to_string(options.keys.size())},
+            {"data", options.store.empty() ? options.data : postgres_name(options.store)}});
   int received = 0;
   while (::sigwait(&signals, &received) == 0 && received == SIGHUP) {
     try {
@@ -247,11 +255,10 @@ void serve(const ServerOptions& options, Server::ReadOptions read_again) {
   server->stop();
 }
 
-Verification verify_data(const std::string& folder, std::size_t threads,
-                         std::uint64_t accept_loss) {
+Verification verify_data(const std::string& store, std::size_t threads, std::uint64_t accept_loss) {
   // The check of all that follows names every damage, not only the first ones.
-  const std::unique_ptr<Storage> storage = open_data_folder(
-      folder, StorageAccess::kLook, {.check_bytes = 0, .accept_loss = accept_loss});
+  const std::unique_ptr<Storage> storage =
+      open_storage(store, StorageAccess::kLook, {.check_bytes = 0, .accept_loss = accept_loss});
   Verification result;
   for (const Damage& damage : storage->log().verify_all()) {
     result.agree = false;
@@ -277,6 +284,31 @@ Verification verify_data(const std::string& folder, std::size_t threads,
                          : fmt::format("but the base and the log give {:016x}", base.at(name))));
   }
   return result;
+}
+
+std::string store_of(const ServerOptions& options) {
+  return options.store.empty() ? options.data : options.store;
+}
+
+std::string migrate_store(const std::string& store) {
+  if (!is_postgres_url(store)) {
+    throw Error(ErrorKind::kUsage,
+                "--migrate: expected --store postgresql://...: a data folder is made and migrated "
+                "by the start of the service");
+  }
+  return fmt::format("{}: {}", postgres_name(store),
+                     migrate_postgres(store) ? "the tables were made" : "the tables are there");
+}
+
+std::string copy_store(const std::string& from, const std::string& to) {
+  const std::unique_ptr<Storage> source = open_storage(from, StorageAccess::kLook);
+  const std::unique_ptr<Storage> target = open_storage(to, StorageAccess::kOwn);
+  const CopyReport report = copy_storage(*source, *target);
+  return fmt::format(
+      "copied {} models with {} rows, {} ids and {} snapshots from {} to {}; read again, they are "
+      "the same bit for bit",
+      report.models, report.rows, report.ids, report.snapshots, source->log().name(),
+      target->log().name());
 }
 
 }  // namespace mcnb

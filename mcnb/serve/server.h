@@ -16,6 +16,9 @@ namespace mcnb {
 // The settings of the service, from a TOML file, from flags, or by default.
 struct ServerOptions {
   std::string data = "mcnb-data";
+  std::string store;
+  std::string node = "mcnb";
+  double lease_seconds = 5.0;
   std::string host = "127.0.0.1";
   std::uint64_t port = 8080;
   std::string certificate;
@@ -101,8 +104,18 @@ struct Verification {
 };
 // Verifies the whole log. If it is sound, makes every model twice, from its latest snapshot and
 // from its oldest base, each with the log after it, and compares the two states. Throws Error:
-// kSystem if a server uses the folder, kCorrupt if it has less than was acknowledged.
-Verification verify_data(const std::string& folder, std::size_t threads,
+// kSystem if a server uses the folder (a PostgreSQL store may be in use), kCorrupt if it has less
+// than was acknowledged.
+Verification verify_data(const std::string& store, std::size_t threads,
                          std::uint64_t accept_loss = 0);
+
+// The folder or the URL of the store that the options name.
+std::string store_of(const ServerOptions& options);
+// Makes the tables of a PostgreSQL store, or finds them; says which. Throws Error: kUsage for a
+// folder, which needs no such step, kSystem, kCorrupt.
+std::string migrate_store(const std::string& store);
+// Copies a service from one store, a folder or a URL of PostgreSQL, into an empty one, compares
+// both bit for bit, and says what was copied. Throws Error.
+std::string copy_store(const std::string& from, const std::string& to);
 
 }  // namespace mcnb

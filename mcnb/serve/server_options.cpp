@@ -11,6 +11,7 @@
 #include "mcnb/serve/http/caller_policy.h"
 #include "mcnb/serve/http/client_address.h"
 #include "mcnb/serve/server.h"
+#include "mcnb/storage/postgres.h"
 
 // Only this file includes the TOML library, because its header takes long to compile.
 #include <toml++/toml.h>
@@ -20,8 +21,17 @@ namespace {
 
 using O = ServerOptions;
 
-void add_listening(OptionTable<O>& t) {
+void add_store(OptionTable<O>& t) {
   t.text("data", &O::data, "a path", "folder of the database and the snapshots");
+  t.text("store", &O::store, "a URL",
+         "PostgreSQL database instead of the folder, such as postgresql://user@host/database; the "
+         "folder then only gets backups");
+  t.text("node", &O::node, "a name", "what other nodes of a PostgreSQL store call this one");
+  t.number("lease_seconds", &O::lease_seconds, {1, 3600},
+           "seconds after which another node may take over from one that is silent");
+}
+
+void add_listening(OptionTable<O>& t) {
   t.text("host", &O::host, "a name or an address",
          "address to listen on; an address other than loopback requires keys");
   t.count("port", &O::port, {0, 65535}, "port to listen on; 0: any free port");
@@ -90,6 +100,7 @@ void add_log(OptionTable<O>& t) {
 const OptionTable<ServerOptions>& table() {
   static const OptionTable<ServerOptions> kTable = [] {
     OptionTable<O> t;
+    add_store(t);
     add_listening(t);
     add_limits(t);
     add_log(t);
@@ -315,6 +326,12 @@ void check_server_options(const ServerOptions& options) {
   ApiKeys(options.keys);
   AddressList(options.trusted_proxies, "trusted_proxies");
   CallerPolicy(options.host_names, options.origins);
+  if (!options.store.empty() && !is_postgres_url(options.store)) {
+    throw Error(ErrorKind::kUsage, fmt::format("option store: expected a URL such as "
+                                               "postgresql://user@host/database, found \"{}\"; a "
+                                               "folder is named by the option data",
+                                               options.store));
+  }
   if (options.certificate.empty() != options.private_key.empty()) {
     throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a private key");
   }

@@ -14,6 +14,7 @@
 #include "mcnb/base/random.h"
 #include "mcnb/serve/server.h"
 #include "mcnb/serve/store/sqlite_log_store.h"
+#include "mcnb/storage/postgres.h"
 #include "tests/long_tests.h"
 #include "tests/serve/server_program.h"
 
@@ -36,8 +37,9 @@ inline json rank_request(const std::string& event, const std::string& user, Rng&
   return {{"eventId", event}, {"userId", user}, {"actions", actions}};
 }
 
-inline void expect_verified(const fs::path& data) {
-  const Verification states = verify_data(data.string(), 1);
+// `store`: a data folder or the URL of a PostgreSQL store.
+inline void expect_verified(const std::string& store) {
+  const Verification states = verify_data(store, 1);
   for (const std::string& line : states.lines) {
     ASSERT_TRUE(states.agree) << line;
   }
@@ -109,8 +111,9 @@ struct Logged {
   std::uint64_t last = 0;
   static constexpr std::uint32_t kModel = 1;  // the only one
 
-  void read(const fs::path& folder) {
-    const std::unique_ptr<Storage> storage = open_data_folder(folder, StorageAccess::kOwn);
+  void read(const std::string& store) {
+    const std::unique_ptr<Storage> storage =
+        open_storage(store, is_postgres_url(store) ? StorageAccess::kLook : StorageAccess::kOwn);
     storage->log().replay(kModel, last, [&](const LogRow& row) {
       const Event event = decode_event(row.kind, row.body, 4, "test");
       if (const auto* decision = std::get_if<Decision>(&event)) {
@@ -125,8 +128,8 @@ struct Logged {
 };
 
 // Compares the log with what the clients were told.
-inline void expect_kept(const Told& told, Logged& logged, const fs::path& data) {
-  logged.read(data);
+inline void expect_kept(const Told& told, Logged& logged, const std::string& store) {
+  logged.read(store);
   for (const auto& [event, answer] : told.decisions) {
     ASSERT_EQ(logged.decisions[event], answer) << event;
   }

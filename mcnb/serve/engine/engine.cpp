@@ -22,8 +22,9 @@ constexpr int kFitNiceness = 10;  // fits give way to everything that answers cl
 }  // namespace
 
 Engine::Engine(const EngineOptions& options, Clock& clock, Metrics& metrics)
-    : Engine(open_data_folder(options.folder, StorageAccess::kOwn, options.store), options, clock,
-             metrics) {}
+    : Engine(open_storage(options.url.empty() ? options.folder.string() : options.url,
+                          StorageAccess::kOwn, options.store),
+             options, clock, metrics) {}
 
 Engine::Engine(std::unique_ptr<Storage> storage, const EngineOptions& options, Clock& clock,
                Metrics& metrics)

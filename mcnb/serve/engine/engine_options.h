@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "mcnb/serve/engine/saved_state.h"
 #include "mcnb/serve/store/storage.h"
@@ -11,6 +12,7 @@ namespace mcnb {
 
 struct EngineOptions {
   std::filesystem::path folder;    // of the data; unused if the engine is given a storage
+  std::string url;                 // of a PostgreSQL store, instead of the folder
   std::size_t threads = 0;         // of the policies; 0: one per processor
   std::size_t queue_limit = 1024;  // tasks
   double wait_seconds = 10.0;      // a task that has waited longer is refused, not computed

@@ -22,10 +22,6 @@ using Buckets = std::map<std::uint32_t, BucketDigest>;
 
 std::uint32_t bucket_of(std::uint64_t key) { return static_cast<std::uint32_t>(key >> 56); }
 
-std::uint64_t checksum_of_id(const EventId& id) {
-  return checksum_of_numbers({id.model, id.key, id.position, to_unsigned(id.time), id.user});
-}
-
 std::uint64_t checksum_of_bucket(std::uint32_t bucket, const BucketDigest& digest) {
   return checksum_of_numbers({bucket, digest.rows, digest.sum});
 }
@@ -52,7 +48,7 @@ StoredId stored_id(const Statement& statement) {
 }
 
 void require_sound(const Database& database, const StoredId& stored) {
-  if (stored.checksum != checksum_of_id(stored.id)) {
+  if (stored.checksum != checksum_of(stored.id)) {
     damaged(database, fmt::format("model {}: the checksum of the id of the event at row {} does "
                                   "not match",
                                   stored.id.model, stored.id.position));
@@ -139,11 +135,11 @@ void put_ids(Database& database, std::span<const EventId> ids) {
         .bind(3, to_signed(id.position))
         .bind(4, id.time)
         .bind(5, to_signed(id.user))
-        .bind(6, to_signed(checksum_of_id(id)))
+        .bind(6, to_signed(checksum_of(id)))
         .finish();
     BucketDigest& change = buckets[bucket_of(id.key)];
     ++change.rows;
-    change.sum += checksum_of_id(id);
+    change.sum += checksum_of(id);
   }
   write_buckets(database, buckets);
 }

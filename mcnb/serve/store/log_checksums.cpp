@@ -17,4 +17,8 @@ std::uint64_t checksum_of(const LogRow& row) {
                              row.body);
 }
 
+std::uint64_t checksum_of(const EventId& id) {
+  return checksum_of_numbers({id.model, id.key, id.position, to_unsigned(id.time), id.user});
+}
+
 }  // namespace mcnb

@@ -17,5 +17,6 @@ inline std::uint64_t to_unsigned(std::int64_t value) { return static_cast<std::u
 std::uint64_t checksum_of_numbers(std::initializer_list<std::uint64_t> numbers,
                                   std::string_view bytes = {});
 std::uint64_t checksum_of(const LogRow& row);
+std::uint64_t checksum_of(const EventId& id);
 
 }  // namespace mcnb

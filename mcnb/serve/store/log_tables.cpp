@@ -18,13 +18,6 @@ namespace {
               fmt::format("{}: {}: restore the folder from a backup", database.name(), what));
 }
 
-std::string encode_options(const OptionValues& options) {
-  ByteWriter out;
-  write_options(out, options);
-  out.put(hash_bytes(out.bytes()));
-  return out.take();
-}
-
 std::uint64_t checksum_of_model(const StoredModel& model, std::string_view options) {
   return checksum_of_numbers(
       {model.id, model.complete ? 1U : 0U, model.last_position, hash_bytes(options)}, model.name);
@@ -62,6 +55,13 @@ ReadTransaction::~ReadTransaction() {
   } catch (const Error&) {
     // SQLite has ended it by itself.
   }
+}
+
+std::string encode_options(const OptionValues& options) {
+  ByteWriter out;
+  write_options(out, options);
+  out.put(hash_bytes(out.bytes()));
+  return out.take();
 }
 
 OptionValues decode_options(std::string_view bytes, const std::string& what) {

@@ -41,6 +41,8 @@ std::uint64_t random_number(Database& database);
 std::uint64_t read_fact(Database& database, const char* name);
 void write_fact(Database& database, const char* name, std::uint64_t value);
 
+// The options of a model as bytes that end with a checksum.
+std::string encode_options(const OptionValues& options);
 // Reads the options of a model from the bytes that are stored. Throws Error (kCorrupt) naming
 // `what` for damage.
 OptionValues decode_options(std::string_view bytes, const std::string& what);

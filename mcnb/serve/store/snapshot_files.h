@@ -22,7 +22,8 @@ class SnapshotFiles : public SnapshotStore {
   void set_aside(std::uint32_t model, std::uint64_t position) override;
   void remove_before(std::uint32_t model, std::uint64_t position) override;
   void remove_unfinished() override;
-  void copy_to(const std::filesystem::path& folder) override;
+  // Writes a copy of all snapshots into a folder.
+  void copy_to(const std::filesystem::path& folder);
 
  private:
   struct Found {

@@ -67,8 +67,11 @@ class SqliteLogStore : public LogStore {
   std::vector<Damage> verify_all() override;
   void probe() override;
   std::uint64_t used_bytes() override;
-  // Also writes the copy's own witness, so that the folder is a data folder.
-  void copy_to(const std::filesystem::path& folder) override;
+  void visit_ids(const std::function<void(const EventId& id)>& visit) override;
+  void begin_as_copy(std::uint64_t id, std::uint32_t highest_model) override;
+  // Writes a copy of the present contents into a folder, while others go on committing. Also writes
+  // the copy's own witness, so that the folder is a data folder.
+  void copy_to(const std::filesystem::path& folder);
 
  private:
   // A connection is used by one thread at a time.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/store/log_checksums.h"
@@ -263,6 +264,36 @@ void SqliteLogStore::copy_to(const std::filesystem::path& folder) {
     copy.run("COMMIT");
   }
   Witness::make(folder, state);
+}
+
+void SqliteLogStore::begin_as_copy(std::uint64_t id, std::uint32_t highest_model) {
+  const Lock lock(writer_->mutex);
+  Database& database = writer_->database;
+  {
+    Transaction transaction(gate_, lease_, database, true);
+    check(read_fact(database, facts::kCommit) == 0, "nothing was committed before");
+    write_fact(database, facts::kFolder, id);
+    write_fact(database, facts::kHighestModel, highest_model);
+    transaction.commit();
+  }
+  last_model_id_ = highest_model;
+  const Lock own(acknowledged_mutex_);
+  acknowledged_.folder = id;
+}
+
+void SqliteLogStore::visit_ids(const std::function<void(const EventId& id)>& visit) {
+  const Lock lock(reader_->mutex);
+  constexpr std::size_t kAtOnce = 1000;
+  std::vector<EventId> ids;
+  // Keys are stored as signed numbers.
+  EventId last{.model = 0, .key = std::uint64_t{1} << 63};
+  do {
+    ids = ids_after(reader_->database, last, kAtOnce);
+    for (const EventId& id : ids) {
+      visit(id);
+      last = id;
+    }
+  } while (!ids.empty());
 }
 
 }  // namespace mcnb

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/storage/postgres.h"
 
 namespace mcnb {
 
@@ -62,6 +63,12 @@ void Storage::erase_user(const Erasure& erasure) {
                             erasure.model));
   }
   log().erase_user(erasure);
+}
+
+std::unique_ptr<Storage> open_storage(const std::string& name, StorageAccess access,
+                                      const StoreOptions& options) {
+  return is_postgres_url(name) ? open_postgres(name, access, options)
+                               : open_data_folder(name, access, options);
 }
 
 }  // namespace mcnb

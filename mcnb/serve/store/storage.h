@@ -82,7 +82,7 @@ class LogStore {
  public:
   virtual ~LogStore() = default;
 
-  // A number that this store has and no other. Copies made by `copy_to` share it.
+  // A number that this store has and no other. Its copies and backups share it.
   virtual std::uint64_t id() = 0;
   // What error messages call the store.
   virtual std::string name() const = 0;
@@ -154,8 +154,13 @@ class LogStore {
   virtual void probe() = 0;
   // Bytes that the models and rows take, without the ids.
   virtual std::uint64_t used_bytes() = 0;
-  // Writes a copy of the present contents into a folder, while others go on committing.
-  virtual void copy_to(const std::filesystem::path& folder) = 0;
+
+  // For copies of a store: calls `visit` for every id of an event. `visit` must not call this
+  // store.
+  virtual void visit_ids(const std::function<void(const EventId& id)>& visit) = 0;
+  // Becomes a copy of the store with this number, which gave ids of models up to `highest_model`.
+  // Requires that nothing was ever committed here.
+  virtual void begin_as_copy(std::uint64_t id, std::uint32_t highest_model) = 0;
 };
 
 // A snapshot that is being read.
@@ -191,8 +196,6 @@ class SnapshotStore {
   virtual void remove_before(std::uint32_t model, std::uint64_t position) = 0;
   // Removes what a crash left half written.
   virtual void remove_unfinished() = 0;
-  // Writes a copy of all snapshots into a folder.
-  virtual void copy_to(const std::filesystem::path& folder) = 0;
 };
 
 // The right to use a store, for as long as the object lives.
@@ -244,6 +247,12 @@ struct StoreOptions {
   // Goes on without acknowledged events that are missing, if this is the number that the refusal
   // names.
   std::uint64_t accept_loss = 0;
+
+  // Of a PostgreSQL store alone.
+  std::string node = "mcnb";      // what other nodes call this one
+  double lease_seconds = 5.0;     // after which another node may take over from a silent one
+  bool wait_for_lease = false;    // while another node has it, instead of refusing
+  std::filesystem::path backups;  // the folder of `back_up`
 };
 
 // Opens a data folder (docs/FORMATS.md). kLook writes nothing into a folder that may only be read:
@@ -252,5 +261,15 @@ struct StoreOptions {
 // that cannot be read. What is refused stays as it is.
 std::unique_ptr<Storage> open_data_folder(const std::filesystem::path& folder, StorageAccess access,
                                           const StoreOptions& options = {});
+
+// Opens a PostgreSQL database by its URL. kLook sees one state of it, however long it looks, and
+// may do so beside the owner. Throws Error: kUsage for a bad URL or a database without tables,
+// kSystem if another node has it or it cannot be reached, kCorrupt.
+std::unique_ptr<Storage> open_postgres(const std::string& url, StorageAccess access,
+                                       const StoreOptions& options = {});
+
+// Opens a store that is named by a URL of PostgreSQL or by the path of a folder.
+std::unique_ptr<Storage> open_storage(const std::string& name, StorageAccess access,
+                                      const StoreOptions& options = {});
 
 }  // namespace mcnb

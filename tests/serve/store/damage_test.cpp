@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace cases;
 
-constexpr StoreOptions kUnchecked{.check_bytes = 0};
+const StoreOptions kUnchecked{.check_bytes = 0};
 
 // How many bytes are flipped.
 std::size_t flips() { return repeats("MCNB_FLIPS", 40); }

@@ -253,6 +253,23 @@ class MemoryLog : public LogStore {
     const Look look = this->look(StorageCall::kProbe);
     require_lease();
   }
+  void visit_ids(const std::function<void(const EventId& id)>& visit) override {
+    std::map<std::pair<std::uint32_t, std::uint64_t>, EventId> ids;
+    {
+      const Look look = this->look(StorageCall::kRead);
+      ids = look.contents.ids;
+    }
+    for (const auto& [key, id] : ids) {
+      visit(id);
+    }
+  }
+  void begin_as_copy(std::uint64_t id, std::uint32_t highest_model) override {
+    const Look look = this->look(StorageCall::kCommit);
+    require_lease();
+    look.contents.id = id;
+    look.contents.highest_model_id = highest_model;
+    last_model_id_ = highest_model;
+  }
   std::uint64_t used_bytes() override {
     const Look look = this->look(StorageCall::kUsage);
     std::uint64_t bytes = 0;
@@ -263,7 +280,7 @@ class MemoryLog : public LogStore {
     }
     return bytes;
   }
-  void copy_to(const std::filesystem::path& folder) override {
+  void copy_to(const std::filesystem::path& folder) {
     const Look look = this->look(StorageCall::kBackUp);
     MemoryDisk::Contents copy = look.contents;
     MemoryDisk::Contents& target = disk_.contents_[folder.string()];
@@ -375,7 +392,7 @@ class MemorySnapshots : public SnapshotStore {
     const Guard guard(disk_.mutex_);
     disk_.enter(StorageCall::kRemoveSnapshot);
   }
-  void copy_to(const std::filesystem::path& folder) override {
+  void copy_to(const std::filesystem::path& folder) {
     const Guard guard(disk_.mutex_);
     disk_.enter(StorageCall::kBackUp);
     disk_.contents_[folder.string()].snapshots = own();

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "mcnb/base/error.h"
+#include "mcnb/serve/store/postgres/schema.h"
 #include "tests/serve/store/memory_storage.h"
+#include "tests/storage/postgres_server.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::storage_test {
@@ -52,13 +54,39 @@ class InMemoryDisk : public Disk {
   cases::MemoryDisk disk_;
 };
 
+class PostgresDisk : public Disk {
+ public:
+  PostgresDisk() { migrate_postgres(url_); }
+  std::unique_ptr<Storage> open() override {
+    return open_postgres(url_, StorageAccess::kOwn, {.backups = folder_ / "backups"});
+  }
+  std::unique_ptr<Storage> open_backup(const std::string& name) override {
+    return open_data_folder(folder_ / "backups" / name, StorageAccess::kOwn);
+  }
+  void take_away_lease() override {
+    PostgresConnection(url_).run("UPDATE mcnb.leases SET epoch = epoch + 1, node = 'other'");
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::string url_ = cases::PostgresServer::shared().new_database();
+};
+
 template <class Kind>
 class StorageContract : public testing::Test {
  protected:
   Kind disk;
 };
-using Kinds = testing::Types<FolderDisk, InMemoryDisk>;
-TYPED_TEST_SUITE(StorageContract, Kinds);
+using Kinds = testing::Types<FolderDisk, InMemoryDisk, PostgresDisk>;
+struct KindNames {
+  template <class Kind>
+  static std::string GetName(int) {
+    return std::is_same_v<Kind, PostgresDisk>   ? "Postgres"
+           : std::is_same_v<Kind, InMemoryDisk> ? "Memory"
+                                                : "Folder";
+  }
+};
+TYPED_TEST_SUITE(StorageContract, Kinds, KindNames);
 
 LogRow row_of(std::uint32_t model, std::uint64_t position, std::uint64_t user = 0,
               std::int64_t time = 0) {
@@ -389,7 +417,9 @@ TYPED_TEST(StorageContract, WhoLostTheLeaseCommitsNothing) {
   const auto storage = this->disk.open();
   storage->log().commit(model_of(1, "m"));
   this->disk.take_away_lease();
-  EXPECT_FALSE(storage->lease().held());
+  while (storage->lease().held()) {  // it is noticed soon
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   EXPECT_THROW(storage->log().commit(rows_of(1, 1, 1)), Error);
   EXPECT_THROW(storage->log().probe(), Error);
   EXPECT_TRUE(rows_in(*storage, 1).empty());

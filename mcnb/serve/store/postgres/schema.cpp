@@ -1,0 +1,117 @@
+#include "mcnb/serve/store/postgres/schema.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace mcnb {
+namespace {
+
+// Numbers of 64 bits are stored as signed ones. The small tables of which rows change in every
+// transaction leave room in their pages, so that a change stays in its page.
+constexpr const char* kSchema[] = {
+    "CREATE SCHEMA mcnb",
+    // One row.
+    "CREATE TABLE mcnb.service(only_row boolean PRIMARY KEY CHECK (only_row), layout bigint NOT "
+    "NULL, id bigint NOT NULL, highest_model bigint NOT NULL, given_model bigint NOT NULL)",
+    "CREATE TABLE mcnb.models(id bigint PRIMARY KEY, name text COLLATE \"C\" NOT NULL UNIQUE, "
+    "options bytea NOT NULL, complete boolean NOT NULL, last_position bigint NOT NULL, checksum "
+    "bigint NOT NULL)",
+    "CREATE TABLE mcnb.log(position bigint NOT NULL, time bigint NOT NULL, user_hash bigint NOT "
+    "NULL, checksum bigint NOT NULL, model integer NOT NULL, kind smallint NOT NULL, body bytea "
+    "NOT NULL, PRIMARY KEY(model, position))",
+    "CREATE TABLE mcnb.ranges(model bigint, number bigint, row_count bigint NOT NULL, digest "
+    "bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY(model, number)) WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.event_ids(key bigint NOT NULL, position bigint NOT NULL, time bigint NOT "
+    "NULL, user_hash bigint NOT NULL, checksum bigint NOT NULL, model integer NOT NULL, PRIMARY "
+    "KEY(model, key))",
+    "CREATE INDEX event_ids_by_time ON mcnb.event_ids(time)",
+    "CREATE TABLE mcnb.erasures(model bigint NOT NULL, user_hash bigint NOT NULL, until bigint NOT "
+    "NULL)",
+    "CREATE TABLE mcnb.snapshots(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model bigint "
+    "NOT NULL, position bigint NOT NULL, aside boolean NOT NULL, bytes bigint NOT NULL, pieces "
+    "bigint NOT NULL, digest bigint NOT NULL)",
+    "CREATE UNIQUE INDEX sound_snapshots ON mcnb.snapshots(model, position) WHERE NOT aside",
+    "CREATE TABLE mcnb.snapshot_pieces(snapshot bigint REFERENCES mcnb.snapshots ON DELETE "
+    "CASCADE, number bigint, body bytea NOT NULL, PRIMARY KEY(snapshot, number))",
+    "ALTER TABLE mcnb.snapshot_pieces ALTER COLUMN body SET STORAGE EXTERNAL",
+    // Who may write, and since when. Beside it: how long, and the last batch.
+    "CREATE TABLE mcnb.leases(name text PRIMARY KEY, epoch bigint NOT NULL, node text NOT NULL) "
+    "WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.heartbeats(name text PRIMARY KEY, epoch bigint NOT NULL, expires "
+    "timestamptz NOT NULL) WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.batches(name text PRIMARY KEY, epoch bigint NOT NULL, number bigint NOT "
+    "NULL) WITH (fillfactor = 50)",
+    "CREATE TABLE mcnb.probe(only_row boolean PRIMARY KEY CHECK (only_row), bytes bytea NOT NULL) "
+    "WITH (fillfactor = 10)",
+    "CREATE FUNCTION mcnb.require_lease(the_name text, the_epoch bigint) RETURNS void LANGUAGE "
+    "plpgsql AS $$ BEGIN PERFORM 1 FROM mcnb.leases WHERE name = the_name AND epoch = the_epoch "
+    "FOR SHARE; IF NOT FOUND THEN RAISE EXCEPTION 'another node has taken over' USING ERRCODE = "
+    "'MC001'; END IF; END $$",
+    "INSERT INTO mcnb.service VALUES(true, 1, ('x' || substr(md5(gen_random_uuid()::text), 1, "
+    "16))::bit(64)::bigint & 9223372036854775807, 0, 0)",
+    "INSERT INTO mcnb.leases VALUES('service', 0, '')",
+    "INSERT INTO mcnb.heartbeats VALUES('service', 0, '-infinity')",
+    "INSERT INTO mcnb.batches VALUES('service', 0, 0)",
+    "INSERT INTO mcnb.probe VALUES(true, '')",
+};
+
+bool has_tables(PostgresConnection& connection) {
+  return connection.run("SELECT to_regclass('mcnb.service') IS NOT NULL").number(0, 0) != 0;
+}
+
+}  // namespace
+
+bool migrate_postgres(const std::string& url) {
+  PostgresConnection connection(url);
+  // Two that migrate at once: the second one waits, and then finds the tables.
+  connection.run("SELECT pg_advisory_lock(5570458)");
+  if (has_tables(connection)) {
+    check_postgres_schema(connection);
+    return false;
+  }
+  for (const char* statement : kSchema) {
+    connection.send(statement);
+  }
+  connection.finish();
+  return true;
+}
+
+void check_postgres_schema(PostgresConnection& connection) {
+  if (!has_tables(connection)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: the database has no tables of mcnb: run `mcnb serve --migrate` "
+                            "with this store once, as a user who may make a schema",
+                            connection.name()));
+  }
+  const PostgresRows rows = connection.run("SELECT layout FROM mcnb.service");
+  const std::int64_t layout = rows.empty() ? 0 : rows.number(0, 0);
+  if (layout != kPostgresLayout) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("{}: the tables have layout {}, but this version of mcnb reads layout "
+                            "{}: use the version of mcnb that wrote them",
+                            connection.name(), layout, kPostgresLayout));
+  }
+}
+
+std::vector<std::string> weak_settings(PostgresConnection& connection) {
+  std::vector<std::string> weak;
+  const PostgresRows rows = connection.run(
+      "SELECT name, reset_val FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', "
+      "'synchronous_commit')");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string name = rows.text(i, 0);
+    const std::string value = rows.text(i, 1);
+    if (name == "fsync" && value == "off") {
+      weak.emplace_back("fsync = off: what was acknowledged may be lost when the power goes off");
+    } else if (name == "full_page_writes" && value == "off") {
+      weak.emplace_back("full_page_writes = off: a power cut may damage the database");
+    } else if (name == "synchronous_commit" && value != "on" && value != "remote_apply") {
+      weak.push_back(fmt::format(
+          "synchronous_commit = {}: the service sets it to on for its own sessions", value));
+    }
+  }
+  return weak;
+}
+
+}  // namespace mcnb

@@ -16,7 +16,7 @@ namespace mcnb {
 enum class HierarchicalFeatures { kAuto, kRaw, kProducts, kTrained };
 
 struct HierarchicalOptions {
-  std::optional<double> alpha;  // not set: 0.3, or 0.5 with trained features
+  std::optional<double> alpha;  // not set: 0.3 with products of numbers, 0.5 without
   HierarchicalFeatures features = HierarchicalFeatures::kAuto;
   std::optional<bool> user_features;
   std::optional<bool> memory;  // not set: yes, but not with trained features

@@ -256,8 +256,10 @@ TEST(TrainedFeatures, AreTakenForLongArms) {
   const std::string small = "hierarchical:body_units=8:body_steps=10";
   EXPECT_EQ(run(small, 65), run(small + ":features=trained:alpha=0.5:memory=no", 65));
   EXPECT_NE(run(small, 65), run(small + ":alpha=1", 65));
-  EXPECT_EQ(run(small, 64), run("hierarchical:features=raw:alpha=0.3:memory=yes", 64));
+  EXPECT_EQ(run(small, 64), run("hierarchical:features=raw:alpha=0.5:memory=yes", 64));
   EXPECT_NE(run(small, 64), run(small + ":features=trained", 64));
+  EXPECT_EQ(run(small, 24), run(small + ":alpha=0.3", 24));
+  EXPECT_NE(run(small, 24), run(small + ":alpha=0.5", 24));
   expect_error(ErrorKind::kUsage,
                "option features: must be trained (or auto) because arms have 65 numbers, "
                "more than 64",

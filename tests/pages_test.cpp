@@ -164,7 +164,7 @@ TEST(Pages, EveryBenchmarkIsACommandWithALineInTheResults) {
 }
 
 TEST(Pages, SomePagesStayShort) {
-  EXPECT_LE(lines_of(kRoot / "docs/RESULTS.md").size(), 180U);
+  EXPECT_LE(lines_of(kRoot / "docs/RESULTS.md").size(), 190U);
   EXPECT_LE(lines_of(kRoot / "CHANGELOG.md").size(), 80U);
   for (const auto& entry : fs::directory_iterator(kRoot / "examples/cpp")) {
     EXPECT_LT(lines_of(entry.path()).size(), 125U) << entry.path();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -26,12 +27,17 @@ std::string wide_model(const std::string& name) {
          R"(","dimension":1024,"policy":"mcnb","options":{"width":4096,"depth":3}})";
 }
 
-// True once a program blocks SIGTERM, to wait for it itself.
+// True once a program blocks SIGTERM, to wait for it itself. The thread that waits seems to block
+// nothing while it does, so that all threads are asked.
 bool waits_for_signals(pid_t process) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("SigBlk:")) {
-      return (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::ifstream status(thread.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:") &&
+          (std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0) {
+        return true;
+      }
     }
   }
   return false;

@@ -1,5 +1,6 @@
 #include "mcnb/experiment/run/experiment.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -319,7 +320,7 @@ TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   EXPECT_EQ(now.find_any(unusual)->result.regret, 2.0);
 }
 
-// Such runs took arms as they are, which the preset no longer does.
+// Such runs took arms as they are and visited all learners, which the preset no longer does.
 TEST(CellStore, AReportFindsRunsOfMCnbFromBeforeNormalise) {
   const TemporaryFolder folder;
   const auto cell_of = [](const char* policy) {
@@ -337,7 +338,10 @@ TEST(CellStore, AReportFindsRunsOfMCnbFromBeforeNormalise) {
     EXPECT_TRUE(today.find_any(none).has_value());
     EXPECT_FALSE(today.find_any(asked).has_value()) << "a run of today means what it says";
     Database database(store.path(), Database::Access::kCreate);
-    database.run("UPDATE cells SET key = replace(key, '\"normalise\":\"none\",', '')");
+    for (const char* option :
+         {R"("normalise":"none",)", R"("scan":"sampled",)", R"("scan_limit":"20000",)"}) {
+      database.run(fmt::format("UPDATE cells SET key = replace(key, '{}', '')", option).c_str());
+    }
   }
   const CellStore now(store.path(), "now");
   EXPECT_TRUE(now.find_any(none).has_value());

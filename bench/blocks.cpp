@@ -40,7 +40,7 @@ struct Player {
 };
 
 // Checks that both ways to adapt give the same scores.
-void check_answers(const EnvironmentSpec& spec) {
+void check_answers(const EnvironmentSpec& spec, Display& display) {
   Player player(spec, "mcnb");
   for (const StartDatum& datum : player.environment->start_data()) {
     player.policy->start(datum.user, datum.sample);
@@ -58,8 +58,8 @@ void check_answers(const EnvironmentSpec& spec) {
     const ArmIndex arm = player.policy->choose(round);
     player.policy->learn(round.id, round.arms[index(arm)], player.environment->reward(arm));
   }
-  fmt::print("scores of both ways differ by at most {:.1e} in {} rounds\n", largest,
-             kCheckedRounds);
+  display.say(fmt::format("scores of both ways differ by at most {:.1e} in {} rounds\n", largest,
+                          kCheckedRounds));
   if (!(largest <= kTolerance)) {
     throw Error(ErrorKind::kSystem,
                 fmt::format("benchmark: the scores of the two ways to adapt differ by {}, expected "
@@ -114,7 +114,7 @@ class Report {
 
 }  // namespace
 
-void bench_blocks(const BlockBenchOptions& options) {
+void bench_blocks(const BlockBenchOptions& options, Display& display) {
   require_within("rounds", options.rounds, 1, 100'000'000);
   if (!is_classification(options.environment)) {
     throw Error(ErrorKind::kUsage,
@@ -122,9 +122,9 @@ void bench_blocks(const BlockBenchOptions& options) {
                             options.environment.name));
   }
   make_output_folder(options.output);
-  fmt::print("{}, {} rounds, one thread, {}\n", options.environment.name, options.rounds,
-             kernels::simd_target());
-  check_answers(options.environment);
+  display.say(fmt::format("{}, {} rounds, one thread, {}\n", options.environment.name,
+                          options.rounds, kernels::simd_target()));
+  check_answers(options.environment, display);
   Report report;
   Player ours(options.environment, "mcnb");
   const CellResult first = play_all(ours, options.rounds);
@@ -134,13 +134,14 @@ void bench_blocks(const BlockBenchOptions& options) {
   report.add("mcnb (copies of the weights)", play_all(copies, options.rounds), first.seconds);
   Player other(options.environment, "neuucb-one");
   report.add("neuucb-one", play_all(other, options.rounds), first.seconds);
-  fmt::print("\n{}", report.table().aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("blocks", report.table(), report.csv());
+  display.say(fmt::format(
       "\nlimit of the adaptation, to read the features of its draws from memory: {:.2f} s\n",
-      memory_limit(first.steps.adaptation, options.rounds, ours.environment->block_length()));
+      memory_limit(first.steps.adaptation, options.rounds, ours.environment->block_length())));
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-blocks.csv";
   write_file(path, report.csv().csv());
-  fmt::print("table: {}\n", path.string());
+  display.say(fmt::format("table: {}\n", path.string()));
 }
 
 }  // namespace mcnb::bench

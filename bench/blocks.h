@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/display.h"
 #include "mcnb/environment/environments.h"
 
 namespace mcnb::bench {
@@ -17,6 +18,6 @@ struct BlockBenchOptions {
 // adaptations of the meta-learner as they are, and with all of them on copies of its weights;
 // beside NeuUCB-ONE. Prints where the seconds go and writes bench-blocks.csv. Throws Error for
 // options out of range, and for an environment without labelled samples.
-void bench_blocks(const BlockBenchOptions& options);
+void bench_blocks(const BlockBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

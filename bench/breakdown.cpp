@@ -198,7 +198,7 @@ void add_row(TextTable& shown, TextTable& csv, const Timing& timing, const std::
 }
 
 void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>& timings,
-                     const PeerTimings& peer) {
+                     const PeerTimings& peer, Display& display) {
   TextTable shown({"users", "samples", "cluster", "who", "clustering", "limit", "adaptation",
                    "limit", "training", "limit", "round", "mcnb faster", "memory", "peak"});
   TextTable csv({"users", "meta_samples", "who", "cluster_size", "clustering_seconds",
@@ -219,17 +219,18 @@ void print_breakdown(const BreakdownOptions& options, const std::vector<Timing>&
       }
     }
   }
-  fmt::print("\n{}", shown.aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("breakdown", shown, csv);
+  display.say(fmt::format(
       "\nMedians of {} rounds. limit: the time that memory alone needs for the part's data, as a\n"
       "share of the time taken (read bandwidth at the same size, measured in this run).\n"
       "PyTorch batched: all users in one batch; tiled: cut by hand into pieces that fit the "
       "caches\n"
       "and shared out over threads in TorchScript.\n",
-      options.rounds);
+      options.rounds));
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-breakdown.csv";
   write_file(path, csv.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
   std::fflush(stdout);
 }
 
@@ -317,7 +318,7 @@ double time_experiment(ThreadPool& threads, std::uint64_t rounds) {
 }
 
 void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
-                      const std::string& python) {
+                      const std::string& python, Display& display) {
   fmt::print(stderr, "preset experiments, {} rounds ...\n", options.experiment_rounds);
   const double ours = time_experiment(threads, options.experiment_rounds);
   TextTable table({"preset experiments", "rounds", "seconds", "rounds/s", "mcnb faster"});
@@ -334,11 +335,12 @@ void print_experiment(ThreadPool& threads, const BreakdownOptions& options,
                      fmt::format("{:.0f} x", theirs / ours)});
     }
   }
-  fmt::print("\n{}", table.aligned());
+  display.say("\n");
+  display.show("experiments", table, table);
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-experiments.csv";
   write_file(path, table.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
   std::fflush(stdout);
 }
 
@@ -355,10 +357,11 @@ void check_options(const BreakdownOptions& options) {
   require_within("experiment-rounds", options.experiment_rounds, 0, 10'000'000);
 }
 
-void time_breakdown(ThreadPool& threads, const BreakdownOptions& options,
-                    const std::string& python) {
-  fmt::print("rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
-             kFeatures, kWidth, kArms, options.threads, kernels::simd_target());
+void time_breakdown(ThreadPool& threads, const BreakdownOptions& options, const std::string& python,
+                    Display& display) {
+  display.say(fmt::format(
+      "rounds of M-CNB, preset algorithm: {} features, width {}, {} arms, {} threads, {}\n",
+      kFeatures, kWidth, kArms, options.threads, kernels::simd_target()));
   check_answers(threads);
   std::vector<Timing> timings;
   for (const std::uint64_t users : options.users) {
@@ -370,12 +373,13 @@ void time_breakdown(ThreadPool& threads, const BreakdownOptions& options,
       timings.push_back(time_rounds(threads, options, users, samples));
     }
   }
-  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options));
+  print_breakdown(options, timings, python.empty() ? PeerTimings{} : time_peer(python, options),
+                  display);
 }
 
 }  // namespace
 
-void bench_breakdown(const BreakdownOptions& options) {
+void bench_breakdown(const BreakdownOptions& options, Display& display) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   const std::string python = options.peer ? find_python_with_torch() : "";
@@ -384,13 +388,13 @@ void bench_breakdown(const BreakdownOptions& options) {
   }
   make_output_folder(options.output);
   if (options.rounds > 0) {
-    time_breakdown(threads, options, python);
+    time_breakdown(threads, options, python, display);
   }
   if (options.scan_rounds > 0) {
-    compare_scans(threads, options.users, options.scan_rounds, options.output);
+    compare_scans(threads, options.users, options.scan_rounds, options.output, display);
   }
   if (options.experiment_rounds > 0) {
-    print_experiment(threads, options, python);
+    print_experiment(threads, options, python, display);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct BreakdownOptions {
@@ -24,6 +26,6 @@ struct BreakdownOptions {
 // `experiments` beside a plain PyTorch script. Prints tables and writes bench-breakdown.csv,
 // bench-scans.csv and bench-experiments.csv. Throws Error for options out of range. `mcnb reproduce
 // table-breakdown` measures whole runs instead.
-void bench_breakdown(const BreakdownOptions& options);
+void bench_breakdown(const BreakdownOptions& options, Display& display);
 
 }  // namespace mcnb::bench

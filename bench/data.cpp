@@ -263,7 +263,7 @@ void time_samples(const Scratch& scratch, const std::string& name, ThreadPool& t
 
 }  // namespace
 
-void bench_data(const DataBenchOptions& options) {
+void bench_data(const DataBenchOptions& options, Display& display) {
   require_within("--rows", options.rows, 10'000, 1'000'000'000);
   require_within("--pictures", options.pictures, 60, 10'000'000);
   make_output_folder(options.output);
@@ -277,8 +277,9 @@ void bench_data(const DataBenchOptions& options) {
   write_batches(scratch.make("cifar10"), options.pictures);
   time_samples(scratch, "cifar10", threads, rows);
   write_file(fs::path(options.output) / "bench-data.csv", rows.table().csv());
-  fmt::print("{}\n{} threads; most memory while ratings were read and prepared: {}\n",
-             rows.table().aligned(), threads.thread_count(), gibibytes(peak));
+  display.show("data", rows.table(), rows.table());
+  display.say(fmt::format("\n{} threads; most memory while ratings were read and prepared: {}\n",
+                          threads.thread_count(), gibibytes(peak)));
 }
 
 }  // namespace mcnb::bench

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct DataBenchOptions {
@@ -15,6 +17,6 @@ struct DataBenchOptions {
 // Writes files with the formats and sizes of the public data sets, then times reading them (beside
 // `wc -l` and a plain read of the same bytes) and preparing the ratings. Prints a table, writes
 // bench-data.csv and removes the files. Throws Error.
-void bench_data(const DataBenchOptions& options);
+void bench_data(const DataBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

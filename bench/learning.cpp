@@ -122,7 +122,7 @@ void play(const LearningBenchOptions& options, const LearningScenario& scenario,
 }
 
 std::vector<Course> play_all(const LearningBenchOptions& options, const LearningScenario& scenario,
-                             ThreadPool& threads) {
+                             ThreadPool& threads, Display& display) {
   std::vector<Course> courses;
   for (const std::string& player : players_of(options)) {
     courses.push_back({.player = player});
@@ -132,10 +132,11 @@ std::vector<Course> play_all(const LearningBenchOptions& options, const Learning
     play(options, scenario, courses[i]);
     const std::lock_guard lock(printing);
     const Course& course = courses[i];
-    fmt::print("{}: {}: {} ({:.1f} s)\n", scenario.name, course.player,
-               course.failure.empty() ? fmt::format("{:.3f}", course.mean(options.rounds))
-                                      : "cannot play: " + course.failure,
-               course.seconds);
+    display.say(fmt::format("{}: {}: {} ({:.1f} s)\n", scenario.name, course.player,
+                            course.failure.empty()
+                                ? fmt::format("{:.3f}", course.mean(options.rounds))
+                                : "cannot play: " + course.failure,
+                            course.seconds));
     std::fflush(stdout);
   });
   return courses;
@@ -166,7 +167,7 @@ std::vector<std::uint64_t> times_of_shares(const std::vector<std::uint64_t>& tim
 }
 
 void print_table(const LearningBenchOptions& options, const LearningScenario& scenario,
-                 const std::vector<Course>& courses) {
+                 const std::vector<Course>& courses, Display& display) {
   const std::vector<std::uint64_t> times = shown(options.rounds);
   std::vector<std::string> headings{"who decides"};
   for (const std::uint64_t time : times) {
@@ -205,8 +206,10 @@ void print_table(const LearningBenchOptions& options, const LearningScenario& sc
     cells.push_back(course.player == ModelOptions{}.policy.name ? "the service's default" : "");
     table.add_row(cells);
   }
-  fmt::print("\n{} ({} seeds; mean reward of recent decisions)\n{}\n", scenario.title,
-             options.seeds, table.aligned());
+  display.say(fmt::format("\n{} ({} seeds; mean reward of recent decisions)\n", scenario.title,
+                          options.seeds));
+  display.show(std::string(scenario.name), table, table);
+  display.say("\n");
 }
 
 void add_rows(const LearningBenchOptions& options, const LearningScenario& scenario,
@@ -276,7 +279,7 @@ std::vector<LearningScenario> scenarios_of(const LearningBenchOptions& options) 
 
 }  // namespace
 
-void bench_learning(const LearningBenchOptions& options) {
+void bench_learning(const LearningBenchOptions& options, Display& display) {
   require_within("--rounds", options.rounds, 500, 1'000'000);
   require_within("--seeds", options.seeds, 1, 1000);
   const std::vector<LearningScenario> scenarios = scenarios_of(options);
@@ -287,14 +290,14 @@ void bench_learning(const LearningBenchOptions& options) {
   ThreadPool threads(options.threads);
   TextTable csv({"scenario", "player", "decisions", "seeds", "mean", "deviation", "seconds"});
   for (const LearningScenario& scenario : scenarios) {
-    const std::vector<Course> courses = play_all(options, scenario, threads);
-    print_table(options, scenario, courses);
+    const std::vector<Course> courses = play_all(options, scenario, threads, display);
+    print_table(options, scenario, courses, display);
     add_rows(options, scenario, courses, csv);
     draw(options, scenario, courses);
   }
   const std::filesystem::path file = std::filesystem::path(options.output) / "bench-learning.csv";
   write_file(file, csv.csv());
-  fmt::print("wrote {} and pictures learning-SCENARIO\n", file.string());
+  display.say(fmt::format("wrote {} and pictures learning-SCENARIO\n", file.string()));
 }
 
 }  // namespace mcnb::bench

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct LearningBenchOptions {
@@ -20,6 +22,6 @@ struct LearningBenchOptions {
 // makes, beside one who knows the truth, random choices and plain Bayesian linear models. Prints a
 // table of mean rewards over time for each scenario, writes bench-learning.csv and draws
 // learning-SCENARIO. Throws Error.
-void bench_learning(const LearningBenchOptions& options);
+void bench_learning(const LearningBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

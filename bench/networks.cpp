@@ -283,9 +283,11 @@ TextTable csv_table(const NetworkBenchOptions& options, const std::vector<Timing
   return table;
 }
 
-void print_ours(const NetworkBenchOptions& options, const std::vector<Timing>& timings) {
-  fmt::print("\n{}", our_table(timings).aligned());
-  fmt::print(
+void print_ours(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
+                Display& display) {
+  display.say("\n");
+  display.show("networks", our_table(timings), csv_table(options, timings, {}));
+  display.say(
       "\nof read: share of the read bandwidth at the same working-set size; of peak: share of the\n"
       "fused multiply-add peak; of limit: the nearer of the two. All measured in this run, in "
       "turns.\n"
@@ -305,17 +307,20 @@ void print_ours(const NetworkBenchOptions& options, const std::vector<Timing>& t
       const auto per_user = [](const Timing* timing) {
         return timing->predict / static_cast<double>(timing->which.users);
       };
-      fmt::print("growth, {} features: a user costs {:.2f} times as much at {} as at {} users\n",
-                 features, per_user(large) / per_user(small), large->which.users,
-                 small->which.users);
+      display.say(fmt::format(
+          "growth, {} features: a user costs {:.2f} times as much at {} as at {} users\n", features,
+          per_user(large) / per_user(small), large->which.users, small->which.users));
     }
   }
 }
 
-void print_peer(const std::vector<Timing>& timings, const PeerTimings& peer) {
+void print_peer(const NetworkBenchOptions& options, const std::vector<Timing>& timings,
+                const PeerTimings& peer, Display& display) {
   if (!peer.empty()) {
-    fmt::print("\n{}", peer_table(timings, peer).aligned());
-    fmt::print(
+    display.say("\n");
+    display.show("networks beside PyTorch", peer_table(timings, peer),
+                 csv_table(options, timings, peer));
+    display.say(
         "\nbatched: PyTorch's fastest formulation over all networks at once. tiled: its fastest "
         "when\n"
         "cut by hand into pieces that fit the caches and shared out over threads in "
@@ -325,12 +330,12 @@ void print_peer(const std::vector<Timing>& timings, const PeerTimings& peer) {
 
 }  // namespace
 
-void bench_networks(const NetworkBenchOptions& options) {
+void bench_networks(const NetworkBenchOptions& options, Display& display) {
   check_options(options);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
   make_output_folder(options.output);
-  fmt::print("networks of width {}, {} arms, {} threads, {}\n", options.width, options.arms,
-             options.threads, kernels::simd_target());
+  display.say(fmt::format("networks of width {}, {} arms, {} threads, {}\n", options.width,
+                          options.arms, options.threads, kernels::simd_target()));
   std::vector<Case> cases;
   for (const std::uint64_t features : options.features) {
     for (const std::uint64_t users : options.users) {
@@ -358,16 +363,16 @@ void bench_networks(const NetworkBenchOptions& options) {
     timings.push_back(time_case(threads, options, which));
   }
   // The CSV is written before the peer starts, because the peer may take long or fail.
-  print_ours(options, timings);
+  print_ours(options, timings, display);
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-networks.csv";
   write_file(path, csv_table(options, timings, {}).csv());
   std::fflush(stdout);
   if (options.peer) {
     const PeerTimings peer = time_peer(options);
-    print_peer(timings, peer);
+    print_peer(options, timings, peer, display);
     write_file(path, csv_table(options, timings, peer).csv());
   }
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
 }
 
 }  // namespace mcnb::bench

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct NetworkBenchOptions {
@@ -20,6 +22,6 @@ struct NetworkBenchOptions {
 
 // Times the network pool against the machine's limits and PyTorch; prints a table and writes
 // bench-networks.csv. Throws Error for options out of range.
-void bench_networks(const NetworkBenchOptions& options);
+void bench_networks(const NetworkBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

@@ -162,7 +162,8 @@ std::string microseconds(double seconds) {
   return seconds == 0.0 ? "-" : fmt::format("{:.1f}", seconds * 1e6);
 }
 
-void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
+void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>& timings,
+                   Display& display) {
   TextTable table({"policy", "users", "features", "rounds", "seconds", "rounds/s", "us/round",
                    "processor us", "early us", "late us", "memory", "training steps",
                    "adaptation steps"});
@@ -176,14 +177,15 @@ void print_timings(const PolicyBenchOptions& options, const std::vector<Timing>&
                    fmt::format("{:.1f} MiB", static_cast<double>(timing.memory_bytes) / 0x1p20),
                    std::to_string(timing.steps.training), std::to_string(timing.steps.adaptation)});
   }
-  fmt::print("\n{}", table.aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("policies", table, table);
+  display.say(
       "\nus/round: mean of all rounds with all their work, in microseconds\n"
       "processor us: the same as processor time, which other programs do not lengthen\n"
       "early, late us: the median round in the second and in the last tenth of the run\n");
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-policies.csv";
   write_file(path, table.csv());
-  fmt::print("table: {}\n", path.string());
+  display.say(fmt::format("table: {}\n", path.string()));
 }
 
 // The name of our policy that a peer's row is compared with: the text before its colon.
@@ -201,7 +203,8 @@ const Timing* find_ours(const std::vector<Timing>& timings, const std::string& p
   return nullptr;
 }
 
-void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& timings) {
+void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& timings,
+                 Display& display) {
   const std::string python = find_python_with_torch();
   if (python.empty()) {
     fmt::print(stderr, "no Python with torch here: the comparisons with scripts are left out\n");
@@ -224,16 +227,17 @@ void print_peers(const PolicyBenchOptions& options, const std::vector<Timing>& t
                    ours == nullptr ? "-" : fmt::format("{:.3f}", seconds),
                    ours == nullptr ? "-" : fmt::format("{:.0f} x", theirs / seconds)});
   }
-  fmt::print("\n{}", table.aligned());
+  display.say("\n");
+  display.show("scripts", table, table);
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-policies-scripts.csv";
   write_file(path, table.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
 }
 
 }  // namespace
 
-void bench_policies(const PolicyBenchOptions& options) {
+void bench_policies(const PolicyBenchOptions& options, Display& display) {
   for (const std::uint64_t users : options.users) {
     require_within("users", users, 5, 10'000'000);
   }
@@ -246,8 +250,8 @@ void bench_policies(const PolicyBenchOptions& options) {
   const std::vector<PolicySpec> policies = policies_to_time(options);
   make_output_folder(options.output);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
-  fmt::print("policies in a linear world of 5 groups: 10 arms, {} threads, {}\n", options.threads,
-             kernels::simd_target());
+  display.say(fmt::format("policies in a linear world of 5 groups: 10 arms, {} threads, {}\n",
+                          options.threads, kernels::simd_target()));
   std::vector<Timing> timings;
   for (const std::uint64_t users : options.users) {
     for (const std::uint64_t features : options.features) {
@@ -260,9 +264,9 @@ void bench_policies(const PolicyBenchOptions& options) {
       }
     }
   }
-  print_timings(options, timings);
+  print_timings(options, timings, display);
   if (options.peer) {
-    print_peers(options, timings);
+    print_peers(options, timings, display);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct PolicyBenchOptions {
@@ -21,6 +23,6 @@ struct PolicyBenchOptions {
 // Plays every policy in a linear world. Prints rounds per second, the mean time of a round with all
 // its work, the median time of an early and of a late round (which shows whether rounds become
 // slower), memory and training steps, beside plain NumPy and PyTorch scripts of some policies.
-void bench_policies(const PolicyBenchOptions& options);
+void bench_policies(const PolicyBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

@@ -184,7 +184,8 @@ Growth measure(ThreadPool& threads, const PolicySpec& spec, std::uint64_t users,
 
 std::string microseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e6); }
 
-void print_growths(const ScaleBenchOptions& options, const std::vector<Growth>& growths) {
+void print_growths(const ScaleBenchOptions& options, const std::vector<Growth>& growths,
+                   Display& display) {
   TextTable table({"policy", "users", "rewards", "timed rounds", "us/reward", "us/round",
                    "fits us/reward", "us/round with fits", "ratio", "ratio with fits", "fits",
                    "longest fit s", "bytes/user", "resident bytes/user"});
@@ -203,20 +204,21 @@ void print_growths(const ScaleBenchOptions& options, const std::vector<Growth>& 
                    fmt::format("{:.0f}", growth.counted_bytes / users),
                    fmt::format("{:.0f}", growth.resident_bytes / users)});
   }
-  fmt::print("\n{}", table.aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("scale", table, table);
+  display.say(
       "\nall times are processor time\nus/round: choose and learn, with the learner's part "
       "computed again after a fit\n"
       "fits: of all rewards; their time is shared out among them\n"
       "resident: what the system says; of few users it says little\n");
   const std::filesystem::path path = std::filesystem::path(options.output) / "bench-scale.csv";
   write_file(path, table.csv());
-  fmt::print("table: {}\n", path.string());
+  display.say(fmt::format("table: {}\n", path.string()));
 }
 
 }  // namespace
 
-void bench_scale(const ScaleBenchOptions& options) {
+void bench_scale(const ScaleBenchOptions& options, Display& display) {
   for (const std::uint64_t users : options.users) {
     require_within("users", users, 5, 100'000'000);
   }
@@ -229,8 +231,9 @@ void bench_scale(const ScaleBenchOptions& options) {
   const std::vector<PolicySpec> policies = parse_policies(options.policies);
   make_output_folder(options.output);
   ThreadPool threads(static_cast<std::size_t>(options.threads));
-  fmt::print("{} rewards of each user, {} features, {} arms, {} threads, {}\n", options.samples,
-             options.features, options.arms, options.threads, kernels::simd_target());
+  display.say(fmt::format("{} rewards of each user, {} features, {} arms, {} threads, {}\n",
+                          options.samples, options.features, options.arms, options.threads,
+                          kernels::simd_target()));
   std::vector<Growth> growths;
   for (const PolicySpec& spec : policies) {
     for (const std::uint64_t users : options.users) {
@@ -238,7 +241,7 @@ void bench_scale(const ScaleBenchOptions& options) {
       growths.push_back(measure(threads, spec, users, options));
     }
   }
-  print_growths(options, growths);
+  print_growths(options, growths, display);
 }
 
 }  // namespace mcnb::bench

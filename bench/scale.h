@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct ScaleBenchOptions {
@@ -23,6 +25,6 @@ struct ScaleBenchOptions {
 // users play several worlds. Times are processor time, so that other programs do not count. Fits
 // are run when they are due and timed apart. Prints the time of a round with and without its share
 // of the fits, as a ratio to that of the first number of users, and the memory of a user.
-void bench_scale(const ScaleBenchOptions& options);
+void bench_scale(const ScaleBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

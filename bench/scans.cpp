@@ -189,7 +189,7 @@ ScanTiming time_scan(ThreadPool& threads, Scan scan, std::uint64_t users, std::u
 }
 
 void print_scans(const std::vector<ScanTiming>& timings, std::uint64_t rounds,
-                 const std::string& output) {
+                 const std::string& output, Display& display) {
   const auto round_of = [&](Scan scan, std::uint64_t users) -> std::optional<double> {
     const auto found = std::ranges::find_if(timings, [&](const ScanTiming& timing) {
       return timing.scan == scan && timing.users == users;
@@ -218,25 +218,26 @@ void print_scans(const std::vector<ScanTiming>& timings, std::uint64_t rounds,
                  exact(timing.round), exact(timing.processor), exact(timing.limit),
                  std::to_string(timing.memory)});
   }
-  fmt::print("\n{}", shown.aligned());
-  fmt::print(
+  display.say("\n");
+  display.show("scans", shown, csv);
+  display.say(fmt::format(
       "\nPreset default, decide and learn, medians of {} rounds. visited: learners that a "
       "decision\n"
       "evaluates, on average. processor: time of all threads together in the round. limit: the\n"
       "processor time that it takes to read the parameters of so many learners, all in their\n"
       "order or random ones, as a share of it (measured in this run). all takes, 20,000 users\n"
       "take: the processor time of scan=all, and of 20,000 users, divided by this one.\n",
-      rounds);
+      rounds));
   const std::filesystem::path path = std::filesystem::path(output) / "bench-scans.csv";
   write_file(path, csv.csv());
-  fmt::print("\ntable: {}\n", path.string());
+  display.say(fmt::format("\ntable: {}\n", path.string()));
   std::fflush(stdout);
 }
 
 }  // namespace
 
 void compare_scans(ThreadPool& threads, std::span<const std::uint64_t> users, std::uint64_t rounds,
-                   const std::string& output) {
+                   const std::string& output, Display& display) {
   check_scans(threads);
   std::vector<ScanTiming> timings;
   for (const std::uint64_t count : users) {
@@ -248,7 +249,7 @@ void compare_scans(ThreadPool& threads, std::span<const std::uint64_t> users, st
       timings.push_back(time_scan(threads, scan, count, rounds));
     }
   }
-  print_scans(timings, rounds, output);
+  print_scans(timings, rounds, output, display);
 }
 
 }  // namespace mcnb::bench

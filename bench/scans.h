@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "bench/display.h"
 #include "mcnb/base/thread_pool.h"
 
 namespace mcnb::bench {
@@ -13,6 +14,6 @@ namespace mcnb::bench {
 // a network of its own, and about a tenth of them agree about an arm. Prints a table and writes
 // bench-scans.csv. Part of `mcnb bench breakdown`.
 void compare_scans(ThreadPool& threads, std::span<const std::uint64_t> users, std::uint64_t rounds,
-                   const std::string& output);
+                   const std::string& output, Display& display);
 
 }  // namespace mcnb::bench

@@ -148,7 +148,7 @@ void measure_service(const ServeBenchOptions& options, Report& report) {
 
 }  // namespace
 
-void bench_serve(const ServeBenchOptions& options) {
+void bench_serve(const ServeBenchOptions& options, Display& display) {
   require_within("features", options.features, 1, kMostDimension);
   require_within("actions", options.actions, 1, kMostActions);
   require_within("connections", options.connections, 1, 1000);
@@ -157,7 +157,7 @@ void bench_serve(const ServeBenchOptions& options) {
     require_within("users", users, 0, 10'000'000);
   }
   make_output_folder(options.output);
-  Report report;
+  Report report(display);
   if (options.restart_events > 0) {
     time_restart(options, report);  // first, because it forks, which is safe only without threads
   }
@@ -172,7 +172,8 @@ void bench_serve(const ServeBenchOptions& options) {
       measure_learners(options, users, report);
     }
   }
-  fmt::print("\n{}", report.table().aligned());
+  display.say("\n");
+  display.show("serve", report.table(), report.table());
   write_file(fs::path(options.output) / "bench-serve.csv", report.table().csv());
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct ServeBenchOptions {
@@ -26,6 +28,6 @@ struct ServeBenchOptions {
 // Puts load on the service from a client on the same machine: durable decisions per second and
 // their latency, beside SQLite alone, the HTTP server alone and the peak of the processor; then
 // times a restart. Prints a table and writes bench-serve.csv. Throws Error.
-void bench_serve(const ServeBenchOptions& options);
+void bench_serve(const ServeBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

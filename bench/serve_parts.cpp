@@ -119,8 +119,8 @@ void Report::add(const std::string& what, double per_second, const LoadResult& l
   table_.add_row({what, per_second > 0 ? shown : "", timed ? milliseconds(load.p50) : "",
                   timed ? milliseconds(load.p99) : "", timed ? milliseconds(load.p999) : "",
                   timed ? milliseconds(load.processor_seconds / answers) : "", note});
-  fmt::print("{}: {}/s, p50 {:.3f} ms, p99 {:.3f} ms, p99.9 {:.3f} ms {}\n", what, shown,
-             load.p50 * 1e3, load.p99 * 1e3, load.p999 * 1e3, note);
+  display_.say(fmt::format("{}: {}/s, p50 {:.3f} ms, p99 {:.3f} ms, p99.9 {:.3f} ms {}\n", what,
+                           shown, load.p50 * 1e3, load.p99 * 1e3, load.p999 * 1e3, note));
   std::fflush(stdout);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/display.h"
 #include "bench/load_client.h"
 #include "bench/serve.h"
 #include "mcnb/base/text_table.h"
@@ -71,11 +72,15 @@ double rate(const LoadResult& load);
 // Collects the rows of the table and prints each one as soon as it is known.
 class Report {
  public:
+  // The display is borrowed.
+  explicit Report(Display& display) : display_(display) {}
+
   void add(const std::string& what, double per_second, const LoadResult& load,
            const std::string& note);
   const TextTable& table() const { return table_; }
 
  private:
+  Display& display_;
   // "processor" is the CPU time of all threads, including the client's, per decision.
   TextTable table_{{"what", "per second", "p50", "p99", "p99.9", "processor", "note"}};
 };

@@ -1,8 +1,9 @@
 """Builds wheels of the package mcnb for pip, by CMake: the hooks of PEP 517 and PEP 660.
 
 It needs no other Python package, so `pip install .` works without a network, with and without build
-isolation. The module is compiled for the Python that runs this. `--config-settings build-dir=DIR`
-takes a folder that CMake has configured before, instead of build/wheel.
+isolation. The module is compiled for the Python that runs this. A finished build of it is used
+again: that of `--config-settings build-dir=DIR`, otherwise one of the folders in build/. The wheel
+has the module and the program `mcnb`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import io
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -35,6 +38,9 @@ def version():
     return re.search(r"project\(mcnb VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
 
+COMMAND = f"mcnb-{version()}.data/scripts/mcnb"  # pip installs it as the command mcnb
+
+
 def metadata():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {version()}",
@@ -48,23 +54,37 @@ def metadata():
     return "\n".join(lines) + "\nDescription-Content-Type: text/markdown\n\n" + readme
 
 
+def finished_build(root):
+    """A folder where CMake has built these sources for this Python, with the program; else None.
+    Fast code comes first."""
+    wanted = {f"CMAKE_HOME_DIRECTORY:INTERNAL={root}", "MCNB_BUILD_PYTHON:BOOL=ON",
+              f"PYTHON_MODULE_EXTENSION:INTERNAL={sysconfig.get_config_var('EXT_SUFFIX')}"}
+    for name in ("release", f"wheel-{TAG}", "dev"):
+        folder = root / "build" / name
+        cache = folder / "CMakeCache.txt"
+        if ((folder / "mcnb").exists() and cache.exists()
+                and wanted <= set(cache.read_text().splitlines())):
+            return folder
+    return None
+
+
 def build(settings):
-    """Compiles the module. Returns the folder of the package as it is imported."""
+    """Compiles the module and the program. Returns the folder of the build."""
     given = (settings or {}).get("build-dir")
-    folder = (ROOT / given) if given else ROOT / "build" / f"wheel-{TAG}"
-    if not given:
+    folder = (ROOT / given) if given else finished_build(ROOT)
+    if folder is None:
+        folder = ROOT / "build" / f"wheel-{TAG}"
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         subprocess.run(
             ["cmake", "-S", str(ROOT), "-B", str(folder), *generator, "-DCMAKE_BUILD_TYPE=Release",
              "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF", "-DMCNB_BUILD_TESTS=OFF",
              "-DMCNB_BUILD_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}"], check=True)
     parallel = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
-    subprocess.run(["cmake", "--build", str(folder), "--target", "mcnb_python",
+    subprocess.run(["cmake", "--build", str(folder), "--target", "mcnb_python", "mcnb",
                     "--parallel", parallel], check=True)
-    package = folder / "python"
-    if not (package / "mcnb" / module_name()).exists():
+    if not (folder / "python" / "mcnb" / module_name()).exists():
         raise SystemExit(f"{folder} was configured for another Python than {sys.executable}")
-    return package
+    return folder
 
 
 def module_name():
@@ -97,22 +117,39 @@ def write_wheel(wheel_directory, files):
 def write_file(wheel, inside, content):
     entry = zipfile.ZipInfo(inside, EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = (0o755 if inside.endswith(".so") else 0o644) << 16
+    runs = inside.endswith(".so") or ".data/scripts/" in inside
+    entry.external_attr = (stat.S_IFREG | (0o755 if runs else 0o644)) << 16
     wheel.writestr(entry, content)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    package = build(config_settings)
+    folder = build(config_settings)
     sources = [file for file in (ROOT / "python" / "mcnb").iterdir()
                if file.suffix in (".py", ".pyi") or file.name == "py.typed"]
     files = {f"mcnb/{file.name}": file.read_bytes() for file in sources}
-    files[f"mcnb/{module_name()}"] = (package / "mcnb" / module_name()).read_bytes()
+    module = folder / "python" / "mcnb" / module_name()
+    files[f"mcnb/{module_name()}"] = without_debug_information(module)
+    files[COMMAND] = without_debug_information(folder / "mcnb")
     return write_wheel(wheel_directory, files)
 
 
+def without_debug_information(path):
+    """The bytes of a program or module, stripped if that is possible here."""
+    if not shutil.which("strip"):
+        return path.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = Path(folder) / path.name
+        subprocess.run(["strip", "--strip-unneeded", "-o", str(stripped), str(path)], check=True)
+        return stripped.read_bytes()
+
+
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """The package stays in the build folder, with links to the sources."""
-    return write_wheel(wheel_directory, {"mcnb.pth": f"{build(config_settings)}\n".encode()})
+    """The package and the program stay in the build folder, with links to the sources."""
+    folder = build(config_settings)
+    command = ("#!python\nimport os\nimport sys\n\n"  # pip puts its Python into the first line
+               f"os.execv({str(folder / 'mcnb')!r}, sys.argv)\n")
+    return write_wheel(wheel_directory, {"mcnb.pth": f"{folder / 'python'}\n".encode(),
+                                         COMMAND: command.encode()})
 
 
 def source_files():

@@ -129,6 +129,20 @@ TEST(Pages, EveryDependencyIsExplained) {
   }
 }
 
+TEST(Pages, TheReferenceIsOfTheHeadersThatAreInstalled) {
+  const std::string list = text_of(kRoot / "cmake/install.cmake");
+  const std::size_t begin = list.find("set(public_headers");
+  ASSERT_NE(begin, std::string::npos);
+  std::vector<std::string> installed =
+      matches(list.substr(begin, list.find("\n)", begin) - begin), std::regex(R"(\n  (\S+\.h))"));
+  std::vector<std::string> described =
+      matches(text_of(kRoot / "Doxyfile"), std::regex(R"(mcnb/(\S+\.h))"));
+  std::ranges::sort(installed);
+  std::ranges::sort(described);
+  EXPECT_EQ(installed, described);
+  EXPECT_GT(installed.size(), 10U);
+}
+
 TEST(Pages, EveryTableOfTheResultsComesFromTheirFile) {
   const std::string made = results_markdown(read_results_csv(kRoot / "docs/results.csv"));
   std::set<std::string> rows;

@@ -184,18 +184,28 @@ std::vector<PolicyHelp> policy_help() {
   return all;
 }
 
+namespace {
+
+// A setup without threads means the caller's own: a pool without further ones, which all share.
+PolicySetup with_threads(PolicySetup setup) {
+  static ThreadPool callers(1);
+  setup.threads = setup.threads == nullptr ? &callers : setup.threads;
+  return setup;
+}
+
+}  // namespace
+
 std::unique_ptr<Policy> make_policy(const PolicySpec& spec, const PolicySetup& setup) {
-  check(setup.threads != nullptr, "a policy has threads to run on");
   const PolicyKind& kind = find_policy(spec.name);
   if (setup.device != Device::kCpu && spec.name != "mcnb") {
     refuse_option("device", "cpu, since only mcnb computes on a GPU", device_name(setup.device));
   }
-  return within(context_of(kind), [&] { return kind.build(spec.options, setup); });
+  return within(context_of(kind), [&] { return kind.build(spec.options, with_threads(setup)); });
 }
 
 PolicySize size_of_policy(const PolicySpec& spec, const PolicySetup& setup) {
   const PolicyKind& kind = find_policy(spec.name);
-  return within(context_of(kind), [&] { return kind.size(spec.options, setup); });
+  return within(context_of(kind), [&] { return kind.size(spec.options, with_threads(setup)); });
 }
 
 void save_policy_file(const std::string& path, const PolicySpec& spec, const PolicySetup& setup,

@@ -206,7 +206,7 @@ struct PolicySetup {
   std::uint32_t inputs = 0;  // length of the (possibly long and mostly zero) feature vectors
   std::size_t users = 1;
   std::uint64_t seed = 1;
-  ThreadPool* threads = nullptr;  // borrowed; must outlive the policy
+  ThreadPool* threads = nullptr;  // borrowed, outlives the policy; nullptr: the caller's thread
   // The features of the users, `user_feature_count` numbers for each; empty if unknown.
   std::span<const float> user_features;
   std::size_t user_feature_count = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mcnb/base/error.h"
+#include "mcnb/base/numbers.h"
 
 namespace mcnb {
 namespace {
@@ -41,7 +42,7 @@ double parse_number(const std::string& name, const Range& range, const std::stri
 
 std::uint64_t parse_count(const std::string& name, const Range& range, const std::string& text) {
   std::uint64_t value = 0;
-  if (!read_whole(text, value) || !range.contains(static_cast<double>(value))) {
+  if (!read_whole(plain_digits(text), value) || !range.contains(static_cast<double>(value))) {
     refuse_option(name, "a whole number in " + range.text(), text);
   }
   return value;

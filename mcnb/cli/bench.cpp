@@ -23,6 +23,31 @@ CLI::Validator not_negative() {
           ""};
 }
 
+class BenchDisplay final : public bench::Display {
+ public:
+  explicit BenchDisplay(const TableFlags& flags) : view_(flags) {}
+  void say(const std::string& text) override { view_.say(text); }
+  void show(const std::string& name, const TextTable& shown, const TextTable& exact) override {
+    view_.show(name, shown, exact);
+  }
+  void finish() const { view_.finish(); }
+
+ private:
+  TableView view_;
+};
+
+// Lets the command measure, and gives it the flags of all commands with tables.
+template <class Options, class Measure>
+void call(CLI::App* command, const std::shared_ptr<Options>& options, const Measure& measure) {
+  const auto flags = std::make_shared<TableFlags>();
+  add_table_view_flags(*command, *flags);
+  command->callback([options, flags, measure] {
+    BenchDisplay display(*flags);
+    measure(*options, display);
+    display.finish();
+  });
+}
+
 template <class Value>
 CLI::Option* add_count(CLI::App* command, const char* flag, Value& value, const char* help) {
   return command->add_option(flag, value, help)
@@ -53,7 +78,7 @@ void add_networks(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time for each measurement")
       ->capture_default_str();
   add_common_flags(command, options);
-  command->callback([options] { bench::bench_networks(*options); });
+  call(command, options, bench::bench_networks);
 }
 
 void add_breakdown(CLI::App& bench) {
@@ -70,7 +95,7 @@ void add_breakdown(CLI::App& bench) {
   add_count(command, "--experiment-rounds", options->experiment_rounds,
             "Rounds of preset experiments; 0: it is not measured");
   add_common_flags(command, options);
-  command->callback([options] { bench::bench_breakdown(*options); });
+  call(command, options, bench::bench_breakdown);
 }
 
 void add_blocks(CLI::App& bench) {
@@ -84,9 +109,9 @@ void add_blocks(CLI::App& bench) {
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   add_count(command, "--rounds", options->rounds, "Rounds of every policy");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options, data] {
-    options->environment = read_environment(options->environment.name, {}, *data);
-    bench::bench_blocks(*options);
+  call(command, options, [data](bench::BlockBenchOptions given, bench::Display& display) {
+    given.environment = read_environment(given.environment.name, {}, *data);
+    bench::bench_blocks(given, display);
   });
 }
 
@@ -102,7 +127,7 @@ void add_policies(CLI::App& bench) {
   command->add_option("--seconds", options->seconds, "Time after which a run is cut short")
       ->capture_default_str();
   add_common_flags(command, options);
-  command->callback([options] { bench::bench_policies(*options); });
+  call(command, options, bench::bench_policies);
 }
 
 void add_scale(CLI::App& bench) {
@@ -119,7 +144,7 @@ void add_scale(CLI::App& bench) {
       ->capture_default_str();
   add_count(command, "--threads", options->threads, "Threads of a policy");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_scale(*options); });
+  call(command, options, bench::bench_scale);
 }
 
 void add_data(CLI::App& bench) {
@@ -130,7 +155,7 @@ void add_data(CLI::App& bench) {
   add_count(command, "--pictures", options->pictures, "Pictures");
   add_count(command, "--threads", options->threads, "Threads; 0: one per processor");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_data(*options); });
+  call(command, options, bench::bench_data);
 }
 
 void add_learning(CLI::App& bench) {
@@ -145,7 +170,7 @@ void add_learning(CLI::App& bench) {
   add_count(command, "--first-seed", options->first_seed, "The first world");
   add_count(command, "--threads", options->threads, "Policies played at once; 0: all processors");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_learning(*options); });
+  call(command, options, bench::bench_learning);
 }
 
 void add_challengers(CLI::App& bench) {
@@ -190,7 +215,7 @@ void add_serve(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--policy-options", options->policy, "More options of mcnb: a=1:b=2");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_serve(*options); });
+  call(command, options, bench::bench_serve);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mcnb/base/options.h"
+#include "mcnb/cli/tables.h"
 
 namespace mcnb {
 
@@ -27,6 +28,9 @@ void set_from_flags(const OptionTable<Struct>& table,
   }
 }
 
+// The flag --device; `device` receives its text, "cpu" at first.
+void add_device_flag(CLI::App& command, std::string& device);
+
 // Each function adds one or more subcommands, which run when the command line is parsed.
 void add_run_command(CLI::App& app);
 void add_help_commands(CLI::App& app);  // policies, environments
@@ -39,7 +43,7 @@ inline constexpr const char* kResultsFile = "results.sqlite";
 
 // Runs the plan of a file, as `mcnb reproduce` does.
 void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh);
+                   bool fresh, const TableFlags& tables);
 
 void add_serve_command(CLI::App& app);
 void add_log_commands(CLI::App& app);  // log show, export

@@ -24,6 +24,7 @@ struct DataFlags {
   std::string name;
   std::string data;
   std::vector<std::string> settings;
+  TableFlags tables;
 };
 
 double seconds_since(Clock::time_point begin) {
@@ -44,22 +45,26 @@ std::string kind_text(DataKind kind) {
 
 void list(const DataFlags& flags) {
   const std::vector<fs::path> roots = data_roots(flags.data);
-  TextTable table({"data set", "kind", "what it is", "licence", "found in"});
+  TextTable table({"data set", "kind", "found in", "what it is", "licence"});
   for (const DataSet& set : data_sets()) {
     const std::optional<FoundFiles> found = locate(set, roots);
-    table.add_row({set.name, kind_text(set.kind), set.about, set.licence,
-                   found ? found->folder.string() : "not here"});
+    table.add_row({set.name, kind_text(set.kind), found ? found->folder.string() : "not here",
+                   set.about, set.licence});
   }
-  fmt::print("{}\n", table.aligned());
+  TableView view(flags.tables);
+  view.show("data sets", table);
+  view.say("\n");
   TextTable sources({"data set", "home page", "expected files (plain or .gz)"});
   for (const DataSet& set : data_sets()) {
     sources.add_row({set.name, set.home, expected_text(set)});
   }
-  fmt::print("{}\nlooked for in", sources.aligned());
+  view.show("sources", sources);
+  std::string folders;
   for (const fs::path& root : roots) {
-    fmt::print(" {}", root.string());
+    folders += " " + root.string();
   }
-  fmt::print("\n");
+  view.say(fmt::format("\nlooked for in{}\n", folders));
+  view.finish();
 }
 
 std::string count_text(const std::optional<std::uint64_t>& count) {
@@ -105,8 +110,10 @@ void check_set(const DataFlags& flags) {
   add_count(table, "users", found.users, set.published.users);
   add_count(table, "items", found.items, set.published.items);
   add_count(table, "classes", found.classes, set.published.classes);
-  fmt::print("{}\n{}\nread from {} in {:.2f} s\n", table.aligned(), report, files.folder.string(),
-             seconds);
+  TableView view(flags.tables);
+  view.show(set.name, table);
+  view.say(fmt::format("\n{}\nread from {} in {:.2f} s\n", report, files.folder.string(), seconds));
+  view.finish();
 }
 
 // Makes the environment twice: first to read and prepare the data, then to show how quickly it
@@ -213,11 +220,14 @@ void add_data_commands(CLI::App& app) {
   CLI::App* data = app.add_subcommand("data", "Find, check and fetch data sets");
   data->require_subcommand(1);
   auto flags = std::make_shared<DataFlags>();
-  add_data_command(*data, "list", "Every known data set, and whether it is here", flags, false)
-      ->callback([flags] { list(*flags); });
-  add_data_command(*data, "check", "Read a data set and compare it with what is published", flags,
-                   true)
-      ->callback([flags] { check_set(*flags); });
+  CLI::App* listing =
+      add_data_command(*data, "list", "Every known data set, and whether it is here", flags, false);
+  add_table_view_flags(*listing, flags->tables);
+  listing->callback([flags] { list(*flags); });
+  CLI::App* checking = add_data_command(
+      *data, "check", "Read a data set and compare it with what is published", flags, true);
+  add_table_view_flags(*checking, flags->tables);
+  checking->callback([flags] { check_set(*flags); });
   CLI::App* preparing = add_data_command(
       *data, "prepare", "Read a data set and keep it ready for environments", flags, true);
   preparing->add_option("--set", flags->settings, "Options of the environment, name=value")

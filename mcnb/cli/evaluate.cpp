@@ -21,16 +21,21 @@ struct EvaluateFlags {
   std::vector<double> reward_range{0.0, 1.0};
   std::string format = "table";
   std::string output;
+  TableFlags tables;
 };
 
-void print_tables(const Evaluation& evaluation) {
-  fmt::print("{}\n", log_table(evaluation).aligned());
+void print_tables(const Evaluation& evaluation, const TableFlags& flags) {
+  TableView view(flags);
+  view.show("log", log_table(evaluation));
+  view.say("\n");
   if (!evaluation.slots.front().policies.empty()) {
-    fmt::print("{}\n", weights_table(evaluation).aligned());
+    view.show("weights", weights_table(evaluation));
+    view.say("\n");
   }
-  fmt::print("{}", estimates_table(evaluation, false).aligned());
+  view.show("estimates", estimates_table(evaluation, false));
   if (!evaluation.learning.empty()) {
-    fmt::print("\n{}", learning_table(evaluation).aligned());
+    view.say("\n");
+    view.show("learning", learning_table(evaluation));
   }
 }
 
@@ -65,12 +70,12 @@ void run_evaluate(EvaluateFlags flags) {
       evaluate_log([&](bool features,
                        const VisitRound& visit) { report = read_log(flags.log, features, visit); },
                    flags.options, threads);
-  if (flags.format == "json") {
+  if (flags.format == "json" || flags.tables.json) {
     fmt::print("{}\n", evaluation_json(evaluation));
   } else if (flags.format == "csv") {
     fmt::print("{}", estimates_table(evaluation, true).csv());
   } else {
-    print_tables(evaluation);
+    print_tables(evaluation, flags.tables);
   }
   fmt::print(stderr, "\nread     {}\n", report);
   for (const std::string& warning : evaluation.warnings) {
@@ -126,6 +131,7 @@ void add_evaluate_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--output", flags->output,
                       "Folder for the numbers as CSV and JSON, and a picture");
+  add_table_view_flags(*command, flags->tables);
   command->callback([flags] { run_evaluate(*flags); });
 }
 

@@ -15,6 +15,7 @@ namespace {
 struct HelpFlags {
   std::string name;  // empty: all
   bool markdown = false;
+  TableFlags tables;
 };
 
 TextTable option_rows(const std::vector<OptionHelp>& options) {
@@ -26,14 +27,21 @@ TextTable option_rows(const std::vector<OptionHelp>& options) {
 }
 
 template <class Entry>
-void print_entry(const Entry& entry, bool markdown) {
+void print_entry(const Entry& entry, bool markdown, TableView& view) {
+  if (view.is_json()) {
+    view.show(entry.name, option_rows(entry.options));
+    return;
+  }
   fmt::print(fmt::runtime(markdown ? "## {}\n\n{}.\n" : "{}: {}\n"), entry.name, entry.help);
   if constexpr (requires { entry.paper; }) {
     fmt::print(fmt::runtime(markdown ? "\nPaper: {}.\n" : "paper: {}\n"), entry.paper);
   }
   if (!entry.options.empty()) {
     const TextTable table = option_rows(entry.options);
-    fmt::print("\n{}", markdown ? table.markdown() : table.aligned());
+    fmt::print("\n{}", markdown ? table.markdown() : "");
+    if (!markdown) {
+      view.show(entry.name, table);
+    }
   }
   fmt::print("\n");
 }
@@ -49,11 +57,13 @@ void print_entries(const std::vector<Entry>& entries, const HelpFlags& flags, co
     }
     refuse_option(kind, "one of " + known, flags.name);
   }
+  TableView view(flags.tables);
   for (const Entry& entry : entries) {
     if (flags.name.empty() || entry.name == flags.name) {
-      print_entry(entry, flags.markdown);
+      print_entry(entry, flags.markdown, view);
     }
   }
+  view.finish();
 }
 
 // Environments with equal options share one table. Those made of data sets have equal options.
@@ -61,7 +71,7 @@ void print_environments(const HelpFlags& flags) {
   std::vector<EnvironmentHelp> groups;
   for (const EnvironmentHelp& entry : environment_help()) {
     const auto same = std::ranges::find(groups, entry.options, &EnvironmentHelp::options);
-    if (same == groups.end() || !flags.name.empty()) {
+    if (same == groups.end() || !flags.name.empty() || flags.tables.json) {
       groups.push_back(entry);
     } else {
       same->help += fmt::format(fmt::runtime(flags.markdown ? ".\n\n**{}**: {}" : "\n{}: {}"),
@@ -119,6 +129,7 @@ std::shared_ptr<HelpFlags> add_help_command(CLI::App& app, const char* name, con
   CLI::App* command = app.add_subcommand(name, help);
   command->add_option("name", flags->name, "The name of one; without it, all are listed");
   command->add_flag("--markdown", flags->markdown, "Print a page for the documentation");
+  add_table_view_flags(*command, flags->tables);
   return flags;
 }
 
@@ -132,6 +143,11 @@ void add_table_flags(CLI::App& command, const std::vector<OptionHelp>& options,
     command.add_option(name, values[option.name],
                        fmt::format("{}, {} [{}]", option.help, option.expected, option.standard));
   }
+}
+
+void add_device_flag(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "What mcnb computes on: cpu, cuda (docs/GPU.md)")
+      ->capture_default_str();
 }
 
 void add_help_commands(CLI::App& app) {

@@ -20,6 +20,7 @@ struct LogCommandFlags {
   std::uint64_t rounds = 10;
   std::string format = "dsjson";
   std::string output;
+  TableFlags tables;
 };
 
 std::string action_text(const LoggedRound& round) {
@@ -53,14 +54,17 @@ void show_log(const LogCommandFlags& flags) {
       sum += *round.reward;
     }
   });
-  fmt::print("{}", table.aligned());
+  TableView view(flags.tables);
+  view.show("rounds", table);
   if (rounds > flags.rounds) {
-    fmt::print("... and {} more\n", rounds - flags.rounds);
+    view.say(fmt::format("... and {} more\n", rounds - flags.rounds));
   }
-  fmt::print("\n{}\n", report);
+  view.say(fmt::format("\n{}\n", report));
   if (rewarded > 0) {
-    fmt::print("mean reward {:.6g} of {} rounds\n", sum / static_cast<double>(rewarded), rewarded);
+    view.say(fmt::format("mean reward {:.6g} of {} rounds\n", sum / static_cast<double>(rewarded),
+                         rewarded));
   }
+  view.finish();
 }
 
 void write_log(const LogCommandFlags& flags, LogFormat format, std::ostream& out) {
@@ -98,6 +102,7 @@ void add_log_commands(CLI::App& app) {
   CLI::App* show = log->add_subcommand("show", "The first rounds of a log, and what is in it");
   add_log_flags(*show, flags->log);
   show->add_option("--rounds", flags->rounds, "How many rounds to show")->capture_default_str();
+  add_table_view_flags(*show, flags->tables);
   show->callback([flags] { show_log(*flags); });
   CLI::App* exporting = log->add_subcommand("export", "Write a log in another format");
   add_log_flags(*exporting, flags->log);

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -9,11 +10,18 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/cli/commands.h"
+#include "mcnb/cli/program_commands.h"
+#include "mcnb/cli/tables.h"
+#include "mcnb/cli/usage.h"
 #include "mcnb/numeric/kernels.h"
 
 namespace {
 
 constexpr int kBadUsage = 2;
+
+void say_error(const std::string& text) {
+  fmt::print(stderr, "{} {}\n", mcnb::painted("mcnb:", mcnb::Ink::kRed, STDERR_FILENO), text);
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Clustered neural contextual bandits.", "mcnb");
@@ -31,6 +39,9 @@ int run(int argc, char** argv) {
   mcnb::add_log_commands(app);
   mcnb::add_evaluate_command(app);
   mcnb::add_bench_command(app);
+  mcnb::add_program_commands(app);
+  mcnb::accept_powers_of_ten(app);
+  mcnb::refuse_unknown_flags(app, {argv + 1, argv + argc});
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
@@ -44,8 +55,10 @@ int run(int argc, char** argv) {
     if (rest.empty()) {
       return app.exit(error) == 0 ? 0 : kBadUsage;
     }
-    fmt::print(stderr, "mcnb: expected a command, got \"{}\"; see {} --help\n", rest.front(),
-               deepest == &app ? "mcnb" : "mcnb " + deepest->get_name());
+    say_error(
+        fmt::format("expected a command, got \"{}\"{}", rest.front(),
+                    mcnb::advice(mcnb::nearest_word(rest.front(), mcnb::subcommand_names(*deepest)),
+                                 deepest == &app ? "mcnb" : "mcnb " + deepest->get_name())));
     return kBadUsage;
   } catch (const CLI::ParseError& error) {
     // Help and version end here too, with success.
@@ -61,10 +74,10 @@ int main(int argc, char** argv) {
     mcnb::kernels::use_simd_settings(std::getenv("MCNB_SIMD_LIMIT"), std::getenv("MCNB_SIMD"));
     return run(argc, argv);
   } catch (const mcnb::Error& error) {
-    fmt::print(stderr, "mcnb: {}\n", error.what());
+    say_error(error.what());
     return error.kind() == mcnb::ErrorKind::kUsage ? kBadUsage : mcnb::kFailure;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mcnb: {}\n", error.what());
+    say_error(error.what());
     return mcnb::kFailure;
   }
 }

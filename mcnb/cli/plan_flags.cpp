@@ -141,6 +141,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags, const std::string& abou
   command.add_option("--data", flags.data,
                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command.add_option("--output", flags.output, "Folder for the results")->capture_default_str();
+  add_table_view_flags(command, flags.tables);
   refuse_empty(command, {"--datasets", "--policies", "--rounds", "--seeds", "--first-seed"});
 }
 

@@ -21,6 +21,7 @@ struct PlanFlags {
   std::string rounds;
   std::string seeds;
   std::string first_seed;
+  TableFlags tables;
   bool tune = false;
   std::string data;
   std::string output = "results/paper";

@@ -46,20 +46,21 @@ void ReportDisplay::runs_finished(const Plan& plan, const ExperimentProgress& pr
 
 void ReportDisplay::section_made(const Section& section, const std::filesystem::path& folder) {
   if (!section.title.empty()) {
-    fmt::print("\n{}\n\n", section.title);
+    view_.say(fmt::format("\n{}\n\n", section.title));
   }
   for (const NamedTable& table : section.tables) {
-    fmt::print("{}{}{}\n", table.caption, table.caption.empty() ? "" : "\n",
-               table.for_people.aligned());
+    view_.say(table.caption.empty() ? "" : table.caption + "\n");
+    view_.show((section.title.empty() ? "" : section.title + ": ") + table.name, table.for_people);
+    view_.say("\n");
   }
   for (const std::string& note : section.notes) {
-    fmt::print("note: {}\n", note);
+    view_.say(fmt::format("note: {}\n", note));
   }
   for (const NamedPicture& picture : section.pictures) {
-    fmt::print("picture  {}.png, .svg\n", (folder / picture.name).string());
+    view_.say(fmt::format("picture  {}.png, .svg\n", (folder / picture.name).string()));
   }
   for (const std::string& file : section.files) {
-    fmt::print("numbers  {}\n", (folder / file).string());
+    view_.say(fmt::format("numbers  {}\n", (folder / file).string()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "mcnb/cli/progress.h"
+#include "mcnb/cli/tables.h"
 #include "mcnb/experiment/report/report.h"
 
 namespace mcnb {
@@ -15,6 +16,11 @@ namespace mcnb {
 // Shows on the terminal how a report proceeds. While runs last, Ctrl-C stops them.
 class ReportDisplay : public ReportObserver {
  public:
+  explicit ReportDisplay(const TableFlags& flags = {}) : view_(flags) {}
+
+  // Where everything is shown. Its owner finishes it.
+  TableView& view() { return view_; }
+
   void plan_begins(const Plan& plan) override;
   void environment_left_out(const std::string& environment, const std::string& why) override;
   void runs_begin(RunControl& control, const ExperimentProgress& progress) override;
@@ -32,6 +38,7 @@ class ReportDisplay : public ReportObserver {
   void note_runs(const ExperimentProgress& progress);
 
  private:
+  TableView view_;
   std::unique_ptr<InterruptHandler> handler_;
   std::unique_ptr<ProgressDisplay> display_;
   std::size_t finished_ = 0;

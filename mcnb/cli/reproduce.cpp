@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 struct RunningFlags {
   std::string jobs;
   std::string shard;
+  std::string device = "cpu";
   bool fresh = false;
 };
 
@@ -36,22 +37,24 @@ ReportOptions read_options(const PlanFlags& flags, const RunningFlags& running) 
   if (!running.shard.empty()) {
     options.shard = parse_shard(running.shard);
   }
+  options.device = parse_device(running.device);
   options.command = command_line();
   return options;
 }
 
 // Makes the report, prints how it ended, and ends the program with an error if runs failed.
 void make(const std::vector<PlanRequest>& requests, const CellStore& store,
-          const ReportOptions& options) {
-  ReportDisplay display;
+          const ReportOptions& options, const TableFlags& tables) {
+  ReportDisplay display(tables);
   const ReportOutcome outcome = make_report(requests, store, options, display);
   if (outcome.interrupted) {
     end_interrupted(display.finished(), display.total(), store.path());
   }
-  fmt::print("\npage     {}\nresults  {}\n",
-             outcome.has_page ? (options.folder / "report.html").string()
-                              : "none: there is nothing to show",
-             store.path().string());
+  display.view().say(fmt::format("\npage     {}\nresults  {}\n",
+                                 outcome.has_page ? (options.folder / "report.html").string()
+                                                  : "none: there is nothing to show",
+                                 store.path().string()));
+  display.view().finish();
   if (outcome.missing > 0) {
     fmt::print(stderr, "{} missing{}\n", runs_are(outcome.missing),
                options.shard.count == 1
@@ -76,7 +79,7 @@ void reproduce(const PlanFlags& flags, const RunningFlags& running) {
   const ReportOptions options = read_options(flags, running);
   const std::vector<PlanRequest> requests = requests_of(flags);
   const CellStore store(options.folder / kResultsFile, this_program(), this_machine());
-  make(requests, store, options);
+  make(requests, store, options, flags.tables);
 }
 
 void add_reproduce(CLI::App& app) {
@@ -90,6 +93,7 @@ void add_reproduce(CLI::App& app) {
   command->add_option("--shard", running->shard,
                       "Only this part of the runs, like 2/5; join the parts by mcnb results merge");
   refuse_empty(*command, {"--jobs", "--shard"});
+  add_device_flag(*command, running->device);
   command->add_flag("--fresh", running->fresh, "Run again what has been run before");
   command->footer(
       "Plans are the files experiments/*.toml: copy one, change it, and give its path. Finished\n"
@@ -155,7 +159,7 @@ void report(const PlanFlags& flags) {
         fmt::format("{}: there are no results; mcnb reproduce makes them", results.string()));
   }
   const CellStore store(results, this_program(), this_machine());
-  make(reported_requests(flags, store), store, options);
+  make(reported_requests(flags, store), store, options, flags.tables);
 }
 
 void add_report(CLI::App& app) {
@@ -206,8 +210,9 @@ void add_results(CLI::App& app) {
 }  // namespace
 
 void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh) {
+                   bool fresh, const TableFlags& tables) {
   PlanFlags flags;
+  flags.tables = tables;
   flags.names = {path};
   flags.output = output;
   flags.data = data;

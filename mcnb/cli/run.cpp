@@ -25,7 +25,9 @@ struct RunFlags {
   std::string output = "results/run";
   std::string data;
   std::string plan;  // a file of a plan, instead of all flags above
+  std::string device = "cpu";
   bool fresh = false;
+  TableFlags tables;
 };
 
 Experiment read_experiment(const RunFlags& flags) {
@@ -60,6 +62,7 @@ Plan plan_of(const Experiment& experiment) {
 // Shows how the runs of `mcnb run` proceed.
 class RunDisplay final : public ReportDisplay {
  public:
+  using ReportDisplay::ReportDisplay;
   void runs_finished(const Plan&, const ExperimentProgress& progress, double) override {
     note_runs(progress);
     if (progress.cells_kept > 0) {
@@ -70,17 +73,24 @@ class RunDisplay final : public ReportDisplay {
 };
 
 void run(const RunFlags& flags) {
+  const Device device = parse_device(flags.device);
   const Experiment experiment = read_experiment(flags);
+  for (const PolicySpec& policy : experiment.policies) {
+    if (device != Device::kCpu && policy.name != "mcnb") {
+      refuse_option("device", "cpu for policy " + policy.name + ", since only mcnb has another",
+                    flags.device);
+    }
+  }
   const Plan plan = plan_of(experiment);
   const std::filesystem::path folder = flags.output;
   const CellStore store(folder / kResultsFile, this_program(), this_machine());
-  RunDisplay display;
-  const PlanReport report =
-      report_plan(plan, {{plan.environments.front(), "", experiment}}, store,
-                  {.run = {.cells = {.threads = plan.options.threads, .fresh = flags.fresh}},
-                   .folder = folder,
-                   .whole_only = true},
-                  display);
+  RunDisplay display(flags.tables);
+  const PlanReport report = report_plan(
+      plan, {{plan.environments.front(), "", experiment}}, store,
+      {.run = {.cells = {.threads = plan.options.threads, .fresh = flags.fresh, .device = device}},
+       .folder = folder,
+       .whole_only = true},
+      display);
   if (report.interrupted) {
     end_interrupted(display.finished(), display.total(), store.path());
   }
@@ -89,6 +99,7 @@ void run(const RunFlags& flags) {
     throw Error(ErrorKind::kInput, first.why).within(cell_text(first.cell));
   }
   display.section_made(*report.section, folder);
+  display.view().finish();
 }
 
 }  // namespace
@@ -109,7 +120,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
+  add_device_flag(*command, flags->device);
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
+  add_table_view_flags(*command, flags->tables);
   command->footer(
       "Finished runs are kept in the output folder: after an interruption the same command goes "
       "on\n"
@@ -117,7 +130,12 @@ void add_run_command(CLI::App& app) {
   command
       ->add_option("PLAN", flags->plan,
                    "File of a plan (.toml) to run instead; see mcnb reproduce --help")
-      ->check(CLI::ExistingFile);
+      ->check([](const std::string& path) {
+        return std::filesystem::is_regular_file(path)
+                   ? std::string()
+                   : "expected the file of a plan, got \"" + path +
+                         "\"; --policy and --environment name what to run without one";
+      });
   command->callback([flags, command] {
     if (flags->plan.empty()) {
       run(*flags);
@@ -126,16 +144,16 @@ void add_run_command(CLI::App& app) {
     for (const CLI::Option* option : command->get_options()) {
       const std::string name = option->get_name();
       if (option->count() > 0 && name != "PLAN" && name != "--output" && name != "--data" &&
-          name != "--fresh") {
-        throw Error(
-            ErrorKind::kUsage,
-            fmt::format("{}: expected only --output, --data and --fresh beside a plan; mcnb "
-                        "reproduce has flags that change a plan",
-                        name));
+          name != "--fresh" && name != "--json" && name != "--wide") {
+        throw Error(ErrorKind::kUsage, fmt::format("{}: expected only --output, --data, --fresh, "
+                                                   "--json and --wide beside a plan; mcnb "
+                                                   "reproduce has flags that change a plan",
+                                                   name));
       }
     }
     const bool own_output = command->count("--output") > 0;
-    run_plan_file(flags->plan, own_output ? flags->output : "results", flags->data, flags->fresh);
+    run_plan_file(flags->plan, own_output ? flags->output : "results", flags->data, flags->fresh,
+                  flags->tables);
   });
 }
 

@@ -20,6 +20,7 @@ struct TheoryFlags {
   std::map<std::string, std::string> values;  // of TheoryOptions
   std::string output = "results/theory";
   std::string data;
+  TableFlags tables;
 };
 
 void run_theory(const TheoryFlags& flags) {
@@ -33,17 +34,22 @@ void run_theory(const TheoryFlags& flags) {
       environment, fitted_to(environment, {parse_policy(flags.policy)}).front(), options);
   const TextTable facts = theory_table(study);
   const TextTable kernel = kernel_table(study);
-  fmt::print("{}\n{}\n", facts.aligned(), kernel.aligned());
+  TableView view(flags.tables);
+  view.show("quantities", facts);
+  view.say("\n");
+  view.show("kernel", kernel);
+  view.say("\n");
   write_file(folder / "theory.csv", facts.csv());
   write_file(folder / "kernel.csv", kernel.csv());
-  fmt::print("numbers  {}, kernel.csv\n", (folder / "theory.csv").string());
+  view.say(fmt::format("numbers  {}, kernel.csv\n", (folder / "theory.csv").string()));
   try {
     draw_kernel_plot(folder, study);
-    fmt::print("picture  {}, kernel.svg\n", (folder / "kernel.png").string());
+    view.say(fmt::format("picture  {}, kernel.svg\n", (folder / "kernel.png").string()));
   } catch (const Error& error) {
-    fmt::print("picture  none\n");
+    view.say("picture  none\n");
     fmt::print(stderr, "mcnb: no picture: {}\n", error.what());
   }
+  view.finish();
 }
 
 }  // namespace
@@ -63,6 +69,7 @@ void add_theory_command(CLI::App& app) {
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
+  add_table_view_flags(*command, flags->tables);
   command->callback([flags] { run_theory(*flags); });
 }
 

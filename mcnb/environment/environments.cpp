@@ -144,7 +144,7 @@ struct OwnRatings {
   std::string user_column;
   std::string item_column;
   std::string rating_column;
-  char separator = ',';
+  char separator = '\0';
   HeaderLine header = HeaderLine::kAuto;
   RecommendationOptions world;
 };
@@ -152,14 +152,14 @@ struct OwnRatings {
 struct OwnSamples {
   std::string file;
   std::string label_column;
-  char separator = ',';
+  char separator = '\0';
   HeaderLine header = HeaderLine::kAuto;
   ClassificationOptions world;
 };
 
 const std::string kColumn = "a column's name";
 const std::vector<std::pair<std::string, char>> kSeparators{
-    {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}};
+    {"auto", '\0'}, {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}};
 
 const std::vector<std::pair<std::string, HeaderLine>> kHeaders{
     {"auto", HeaderLine::kAuto}, {"yes", HeaderLine::kYes}, {"no", HeaderLine::kNo}};
@@ -177,7 +177,7 @@ const OptionTable<OwnRatings>& own_ratings_table() {
         .text("rating_column", &OwnRatings::rating_column, kColumn,
               "empty: the one with a usual name, else the third")
         .choice("separator", &OwnRatings::separator, {kSeparators.begin(), kSeparators.end() - 1},
-                "between columns")
+                "between columns; auto: recognised by the first line, also \"::\"")
         .choice("header", &OwnRatings::header, kHeaders, kHeaderHelp)
         .part(&OwnRatings::world, recommendation_option_table());
     return made;
@@ -190,7 +190,8 @@ const OptionTable<OwnSamples>& own_samples_table() {
     OptionTable<OwnSamples> made;
     made.text("file", &OwnSamples::file, "a path", "a CSV, plain or gzip, or .npy; must be given")
         .text("label_column", &OwnSamples::label_column, kColumn, "of a CSV; empty: the last")
-        .choice("separator", &OwnSamples::separator, kSeparators, "between columns of a CSV")
+        .choice("separator", &OwnSamples::separator, kSeparators,
+                "between columns of a CSV; auto: recognised by the first line")
         .choice("header", &OwnSamples::header, kHeaders, kHeaderHelp)
         .part(&OwnSamples::world, classification_option_table());
     return made;

@@ -26,6 +26,8 @@ class Bandit(_core.Bandit):
     threads        threads per call; 0: one per processor. Answers do not depend on it
     block          length of the blocks, if arms are blocks of a longer, otherwise zero vector
     user_features  features of users, of shape (users, numbers), for policies that use them
+    device         "cpu", or "cuda" for a GPU (mcnb with preset="algorithm"; docs/GPU.md). The
+                   answers are the same, and saved states fit both; a pickle comes back on the CPU
     **options      options of the policy; if an argument above has the same name, use
                    options={"users": "each"}
 
@@ -38,7 +40,7 @@ class Bandit(_core.Bandit):
 
     def __init__(self, policy: str = "mcnb", *, features: int, users: int = 1,
                  preset: Optional[str] = None, seed: int = 0, threads: int = 1, block: int = 0,
-                 user_features: Optional[npt.ArrayLike] = None,
+                 user_features: Optional[npt.ArrayLike] = None, device: str = "cpu",
                  options: Optional[Mapping[str, Any]] = None, **more: Any) -> None:
         if not isinstance(policy, str):
             raise TypeError(f"policy: expected a name, got {type(policy).__name__}")
@@ -51,18 +53,18 @@ class Bandit(_core.Bandit):
         super().__init__(policy, option_texts(values), whole_number("features", features, 1),
                          whole_number("users", users, 1), whole_number("seed", seed),
                          whole_number("threads", threads), whole_number("block", block),
-                         user_features)
+                         user_features, str(device))
 
     @classmethod
     def load(cls: Type[Self], path: Union[str, "os.PathLike[str]"],
-             threads: Optional[int] = None) -> Self:
+             threads: Optional[int] = None, device: str = "cpu") -> Self:
         """Loads a bandit that `save` wrote. It continues exactly as the saved one would have."""
         name = path_text("path", path)
         count = 0 if threads is None else whole_number("threads", threads, 1)
         with open(name, "rb"):  # raises Python's own FileNotFoundError, PermissionError, ...
             pass
         bandit = cls.__new__(cls)
-        _core.Bandit.__init__(bandit, path=name, threads=count)
+        _core.Bandit.__init__(bandit, path=name, threads=count, device=str(device))
         return bandit
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -71,13 +73,14 @@ class Bandit(_core.Bandit):
 
     def copy(self: Self) -> Self:
         """Returns another bandit with the same state."""
-        return _restored(type(self), self.to_bytes(), dict(self.__dict__))
+        return _restored(type(self), self.to_bytes(), dict(self.__dict__), self.device)
 
     def __copy__(self: Self) -> Self:
         return self.copy()
 
     def __deepcopy__(self: Self, memo: Any) -> Self:
-        return _restored(type(self), self.to_bytes(), copy.deepcopy(self.__dict__, memo))
+        return _restored(type(self), self.to_bytes(), copy.deepcopy(self.__dict__, memo),
+                         self.device)
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.to_bytes(), dict(self.__dict__))
@@ -110,8 +113,9 @@ class Bandit(_core.Bandit):
                 f"seed={self.seed})")
 
 
-def _restored(cls: Type[Self], state: bytes, attributes: Mapping[str, Any]) -> Self:
+def _restored(cls: Type[Self], state: bytes, attributes: Mapping[str, Any],
+              device: str = "cpu") -> Self:
     bandit = cls.__new__(cls)
-    _core.Bandit.__init__(bandit, state=state)
+    _core.Bandit.__init__(bandit, state=state, device=device)
     bandit.__dict__.update(attributes)
     return bandit

@@ -96,7 +96,8 @@ Model::Model(const BanditSetup& setup)
                                         .threads = &threads,
                                         .user_features = user_features,
                                         .user_feature_count = setup.user_feature_count,
-                                        .block_length = setup.block})) {}
+                                        .block_length = setup.block,
+                                        .device = setup.device})) {}
 
 Bandit::Bandit(const BanditSetup& setup)
     : setup_(setup), model_(std::make_shared<Model>(setup)), users_(model_->policy->user_count()) {}

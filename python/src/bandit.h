@@ -26,6 +26,7 @@ struct BanditSetup {
   std::uint64_t seed = 0;
   std::size_t threads = 1;
   std::uint32_t block = 0;
+  Device device = Device::kCpu;  // not part of saved states
   std::vector<float> user_features = {};
   std::size_t user_feature_count = 0;
 };
@@ -63,8 +64,8 @@ class Bandit {
   }
   static void operator delete(void* memory) { ::operator delete(memory); }
   // Throw Error (kCorrupt, kSystem) if `save` or `bytes` did not write it. 0 threads: as saved.
-  static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads);
-  static std::unique_ptr<Bandit> from_bytes(const std::string& bytes);
+  static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads, Device device);
+  static std::unique_ptr<Bandit> from_bytes(const std::string& bytes, Device device);
 
   py::object choose(py::handle user, py::handle arms, py::handle items, py::handle offsets,
                     py::handle round);
@@ -119,7 +120,8 @@ class Bandit {
   void address(ArmsRead& read) const;
   void settle(const ArmsRead& read);
   void write(StateWriter& writer);
-  static std::unique_ptr<Bandit> read_state(StateReader& reader, std::size_t threads);
+  static std::unique_ptr<Bandit> read_state(StateReader& reader, std::size_t threads,
+                                            Device device);
 
   BanditSetup setup_;
   std::mutex mutex_;  // taken without the GIL; guards all below

@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValues& options,
                                     std::int64_t features, std::int64_t users, std::uint64_t seed,
                                     std::int64_t threads, std::int64_t block,
-                                    py::handle user_features) {
+                                    py::handle user_features, const std::string& device) {
   const auto check_count = [](const char* name, std::int64_t value, std::int64_t low,
                               std::int64_t high) {
     if (value < low || value > high) {
@@ -41,7 +41,8 @@ std::unique_ptr<Bandit> make_bandit(const std::string& policy, const OptionValue
                     .users = static_cast<std::size_t>(users),
                     .seed = seed,
                     .threads = static_cast<std::size_t>(threads),
-                    .block = static_cast<std::uint32_t>(block)};
+                    .block = static_cast<std::uint32_t>(block),
+                    .device = parse_device(device)};
   if (!user_features.is_none()) {
     const std::string expected = fmt::format("numbers of shape ({}, features)", users);
     const Floats read = floats_of(user_features, "user_features", expected);
@@ -70,10 +71,15 @@ void bind_making(py::class_<Bandit>& bandit) {
   bandit
       .def(py::init(&make_bandit), py::arg("policy"), py::arg("options"), py::arg("features"),
            py::arg("users"), py::arg("seed"), py::arg("threads"), py::arg("block"),
-           py::arg("user_features"))
-      .def(py::init(&Bandit::load), py::kw_only(), py::arg("path"), py::arg("threads"))
-      .def(py::init([](const py::bytes& state) { return Bandit::from_bytes(state); }),
-           py::kw_only(), py::arg("state"))
+           py::arg("user_features"), py::arg("device"))
+      .def(py::init([](const std::string& path, std::size_t threads, const std::string& device) {
+             return Bandit::load(path, threads, parse_device(device));
+           }),
+           py::kw_only(), py::arg("path"), py::arg("threads"), py::arg("device"))
+      .def(py::init([](const py::bytes& state, const std::string& device) {
+             return Bandit::from_bytes(state, parse_device(device));
+           }),
+           py::kw_only(), py::arg("state"), py::arg("device"))
       .def("save", &Bandit::save, py::arg("path"))
       .def("to_bytes", [](Bandit& self) { return py::bytes(self.bytes()); });
 }
@@ -142,6 +148,8 @@ void bind_properties(py::class_<Bandit>& bandit) {
       .def_property_readonly("features", [](const Bandit& b) { return b.setup().features; })
       .def_property_readonly("block", [](const Bandit& b) { return b.setup().block; })
       .def_property_readonly("seed", [](const Bandit& b) { return b.setup().seed; })
+      .def_property_readonly("device",
+                             [](const Bandit& b) { return device_name(b.setup().device); })
       .def_property_readonly("threads", [](const Bandit& b) { return b.setup().threads; })
       .def_property_readonly("users", &Bandit::users)
       .def_property_readonly("last_round", &Bandit::last_round)

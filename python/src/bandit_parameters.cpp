@@ -65,7 +65,8 @@ Mcnb& Bandit::networks() {
   auto* mcnb = dynamic_cast<Mcnb*>(model_->policy.get());
   if (mcnb == nullptr) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("policy {}: it shows no parameters; mcnb does", setup_.policy.name));
+                fmt::format("policy {}: it shows no parameters; mcnb with device=cpu does",
+                            setup_.policy.name));
   }
   return *mcnb;
 }

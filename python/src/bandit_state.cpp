@@ -45,7 +45,8 @@ void Bandit::write(StateWriter& writer) {
   model_->policy->save(writer);
 }
 
-std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t threads) {
+std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t threads,
+                                           Device device) {
   BanditSetup setup;
   setup.policy.name = reader.read_string(kLongestText);
   setup.policy.label = setup.policy.name;
@@ -66,6 +67,7 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   if (threads > 0) {
     setup.threads = threads;
   }
+  setup.device = device;
   const auto waiting = read_limited<std::uint64_t>(reader, kMostNumbers);
   std::deque<Decision> decisions;
   for (std::uint64_t i = 0; i < waiting; ++i) {
@@ -90,11 +92,11 @@ void Bandit::save(const std::string& path) {
   save_state_file(path, kBanditFile, [&](StateWriter& writer) { write(writer); });
 }
 
-std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads) {
+std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads, Device device) {
   const py::gil_scoped_release release;
   std::unique_ptr<Bandit> bandit;
   load_state_file(path, kBanditFile,
-                  [&](StateReader& reader) { bandit = read_state(reader, threads); });
+                  [&](StateReader& reader) { bandit = read_state(reader, threads, device); });
   return bandit;
 }
 
@@ -107,11 +109,11 @@ std::string Bandit::bytes() {
   return std::move(out).str();
 }
 
-std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes) {
+std::unique_ptr<Bandit> Bandit::from_bytes(const std::string& bytes, Device device) {
   const py::gil_scoped_release release;
   std::istringstream in(bytes, std::ios::binary);
   StateReader reader(in, kPickle, kBanditFile);
-  std::unique_ptr<Bandit> bandit = read_state(reader, 0);
+  std::unique_ptr<Bandit> bandit = read_state(reader, 0, device);
   reader.finish();
   return bandit;
 }

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import sys
 import threading
 
@@ -268,6 +269,27 @@ def test_copies_are_their_own(bandit):
     named = Named("linucb", features=2)
     named.label = "mine"
     assert type(named.copy()) is Named and named.copy().label == "mine"
+
+
+def test_a_gpu_gives_the_same_answers():
+    settings = dict(features=6, users=5, preset="algorithm", width=20)
+    try:
+        there = mcnb.Bandit("mcnb", device="cuda", **settings)
+    except (ValueError, OSError) as error:
+        assert "device=cpu" in str(error)  # no GPU here: the remedy
+        return
+    here = mcnb.Bandit("mcnb", **settings)
+    arms = unit_rows(1, 30, 4, 6)
+    for i, some in enumerate(arms):
+        arm = there.choose(i % 5, some)
+        assert here.choose(i % 5, some) == arm
+        there.learn(i % 5, some[arm], i % 2)
+        here.learn(i % 5, some[arm], i % 2)
+    assert (there.device, here.device) == ("cuda", "cpu")
+    assert there.copy().device == "cuda"
+    moved = pickle.loads(pickle.dumps(there))
+    assert moved.device == "cpu"
+    assert moved.scores(0, arms[0]).tobytes() == here.scores(0, arms[0]).tobytes()
 
 
 def test_feedback_of_unknown_rounds_changes_nothing():

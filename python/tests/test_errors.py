@@ -121,6 +121,10 @@ def test_feedback_that_is_none(bandit, user, arm, reward, kind, text):
      r"user_features: expected numbers of shape \(3, features\), got shape \(3,\)"),
     ({"user_features": np.full((3, 2), np.nan)}, ValueError, "user_features: expected finite"),
     ({"policy": "neuau"}, ValueError, "features"),
+    ({"device": "tpu"}, ValueError, 'device: expected cpu or cuda, got "tpu"'),
+    ({"device": 0}, ValueError, 'device: expected cpu or cuda, got "0"'),
+    ({"device": "cuda", "policy": "linucb"}, ValueError, "option device: expected cpu"),
+    ({"device": "cuda", "scan": "sampled"}, ValueError, "option scan: expected all"),
 ])
 def test_bandits_that_cannot_be(arguments, kind, text):
     with pytest.raises(kind, match=text):

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_stubs_have_exactly_the_arguments_of_the_module():
             overloads = [line for line in lines if re.match(r"\d+\. \w+\(", line)]
             real[name] = [real_arguments(line) for line in overloads or lines[:1]]
     assert declared == real
-    assert ["self", "*", "path", "threads"] in real["Bandit.__init__"]
+    assert ["self", "*", "path", "threads", "device"] in real["Bandit.__init__"]
     assert real["Bandit.learn"] == [["self", "user", "arm", "reward", "*", "item=", "offset=",
                                      "round=", "index="]]
 
@@ -162,6 +163,39 @@ def test_pip_installs_it_where_the_systems_packages_are_seen(build_folder, tmp_p
     installed = Path(done.stdout.splitlines()[0])
     assert environment in installed.parents
     assert (installed.parent / "py.typed").exists() and (installed.parent / "_core.pyi").exists()
+    command = environment / "bin" / "mcnb"
+    said = subprocess.run([str(command), "--version"], env=outside, capture_output=True, text=True)
+    assert said.stdout == f"{mcnb.__version__}\n", said.stderr
+
+
+def test_pip_takes_a_finished_build_of_these_sources_for_this_python(tmp_path):
+    def found():
+        script = ("import build_backend, pathlib, sys;"
+                  "print(build_backend.finished_build(pathlib.Path(sys.argv[1])))")
+        environment = dict(os.environ, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1")
+        return subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environment,
+                              capture_output=True, text=True, check=True).stdout.strip()
+
+    def put(name, source=tmp_path, ending=sysconfig.get_config_var("EXT_SUFFIX"), program="mcnb"):
+        folder = tmp_path / "build" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / program).touch()
+        (folder / "CMakeCache.txt").write_text(
+            f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\nMCNB_BUILD_PYTHON:BOOL=ON\n"
+            f"PYTHON_MODULE_EXTENSION:INTERNAL={ending}\n")
+        return str(folder)
+
+    assert found() == "None"
+    put("release", program="unfinished")
+    assert found() == "None"
+    put("release", source="elsewhere")
+    assert found() == "None"
+    put("release", ending=".cpython-39-other.so")
+    assert found() == "None"
+    dev = put("dev")
+    assert found() == dev
+    release = put("release")
+    assert found() == release
 
 
 @pytest.mark.skipif(os.environ.get("MCNB_LONG_TESTS") != "1", reason="only with ./test --long")

@@ -76,7 +76,7 @@ TEST(Options, CountsAreReadWhole) {
 
 TEST(Options, WhatIsNoCountInTheRangeIsRefused) {
   for (const char* text :
-       {"", " ", "x", "3x", "3 ", " 3", "+3", "-3", "-0", "3.0", "1e1", "0", "101", "0x3", "nan",
+       {"", " ", "x", "3x", "3 ", " 3", "+3", "-3", "-0", "3.0", "1e-1", "0", "101", "0x3", "nan",
         "inf", "18446744073709551616", "99999999999999999999999999"}) {
     expect_refused("layers", text, "a whole number in [1, 100]");
   }

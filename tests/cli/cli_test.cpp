@@ -133,7 +133,7 @@ TEST(Cli, AnOptionOutOfItsRangeIsNamedWithTheRange) {
 
 TEST(Cli, AnOptionThatIsNoNumberIsNamed) {
   for (const char* option : {"--users", "--features", "--width", "--arms", "--threads"}) {
-    for (const char* value : {"many", "1.5", "1e3", "0x", "3 users"}) {
+    for (const char* value : {"many", "1.5", "1e-3", "0x", "3 users"}) {
       expect_bad_usage({"bench", "networks", option, value}, {option});
     }
     expect_bad_usage({"bench", "networks", option, "-1"}, {option});

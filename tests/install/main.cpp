@@ -24,20 +24,33 @@ mcnb::Round make_round(std::uint64_t number) {
   return round;
 }
 
+// Plays 60 rounds and returns how often the good arm was taken.
+int good_choices(mcnb::Policy& policy) {
+  int taken = 0;
+  for (std::uint64_t t = 0; t < 60; ++t) {
+    const mcnb::Round round = make_round(t);
+    const bool first = policy.choose(round) == mcnb::ArmIndex{0};
+    policy.learn(round.id, round.arms[first ? 0 : 1], first ? 1.0F : 0.0F);
+    taken += first ? 1 : 0;
+  }
+  return taken;
+}
+
 // Three users and two arms; the first arm is the better one.
 bool policy_plays_and_is_saved(const std::string& path) {
   mcnb::ThreadPool threads(2);
   const mcnb::PolicySetup setup{.inputs = 3, .users = 3, .seed = 1, .threads = &threads};
   const mcnb::PolicySpec spec{.name = "mcnb", .options = {{"width", "8"}}, .label = "mcnb"};
   const std::unique_ptr<mcnb::Policy> policy = mcnb::make_policy(spec, setup);
-  int taken = 0;
-  for (std::uint64_t t = 0; t < 60; ++t) {
-    const mcnb::Round round = make_round(t);
-    const bool first = policy->choose(round) == mcnb::ArmIndex{0};
-    policy->learn(round.id, round.arms[first ? 0 : 1], first ? 1.0F : 0.0F);
-    taken += first ? 1 : 0;
-  }
+  const int taken = good_choices(*policy);
   std::printf("the good arm was taken %d times of 60\n", taken);
+  // Without threads in its setup a policy computes on the caller's, with the same results.
+  mcnb::PolicySetup alone = setup;
+  alone.threads = nullptr;
+  if (good_choices(*mcnb::make_policy(spec, alone)) != taken) {
+    std::printf("a policy without threads of its own chooses otherwise\n");
+    return false;
+  }
 
   mcnb::save_policy_file(path, spec, setup, *policy);
   const std::unique_ptr<mcnb::Policy> copy = mcnb::load_policy_file(path, spec, setup);

@@ -14,7 +14,12 @@ endif()
 
 execute_process(COMMAND dpkg-deb --contents ${packages} OUTPUT_VARIABLE contents)
 foreach(file /usr/bin/mcnb /usr/lib/systemd/system/mcnb.service /etc/mcnb/serve.toml
-             /usr/share/doc/mcnb/HTTP_API.md)
+             /usr/share/doc/mcnb/HTTP_API.md /usr/share/doc/mcnb/copyright
+             /usr/share/doc/mcnb/examples/grafana-dashboard.json
+             /usr/share/mcnb/experiments/fig-users.toml
+             /usr/share/doc/mcnb/changelog.gz /usr/share/man/man1/mcnb.1.gz
+             /usr/share/bash-completion/completions/mcnb /usr/share/zsh/vendor-completions/_mcnb
+             /usr/share/fish/vendor_completions.d/mcnb.fish)
   string(FIND "${contents}" " .${file}" found)
   if(found EQUAL -1)
     message(FATAL_ERROR "${file} is not in the package:\n${contents}")
@@ -27,6 +32,17 @@ foreach(library libssl3 libsqlite3 libsimdjson)
     message(FATAL_ERROR "the package does not depend on ${library}: ${depends}")
   endif()
 endforeach()
+
+execute_process(COMMAND dpkg-deb --field ${packages} Recommends OUTPUT_VARIABLE recommends)
+if(NOT recommends MATCHES "gnuplot-nox")
+  message(FATAL_ERROR "the package does not recommend gnuplot-nox: ${recommends}")
+endif()
+find_program(lintian lintian REQUIRED)
+execute_process(COMMAND ${lintian} --fail-on error ${packages}
+                RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_QUIET)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "lintian finds errors:\n${text}")
+endif()
 
 # The program inside runs.
 execute_process(COMMAND dpkg-deb --extract ${packages} ${work_dir}/unpacked)

@@ -1,8 +1,11 @@
-// The examples of the documentation, executed against the real program.
+// The examples of the documentation, and the queries of the Grafana dashboard, executed against the
+// real program.
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "mcnb/serve/http/openapi.h"
 #include "mcnb/serve/http/routes.h"
@@ -202,6 +205,113 @@ TEST(Docs, TheExampleClientLearnsWhatItsUsersLike) {
   ASSERT_NE(last, std::string::npos) << printed;
   // Two of six suit a user: chance alone gives a third.
   EXPECT_GT(std::atoi(printed.c_str() + last + 6), 45) << printed;
+}
+
+// The panels of the Grafana dashboard.
+json panels() {
+  const auto path = std::filesystem::path(MCNB_SOURCE_DIR) / "packaging/grafana-dashboard.json";
+  return json::parse(file_contents(path)).at("panels");
+}
+
+// What /metrics says after a decision and its reward, in lines.
+std::vector<std::string> metrics_after_a_reward() {
+  const TemporaryFolder folder;
+  ServerProgram server(folder / "data");
+  HttpClient http(server.port());
+  const std::string event =
+      json::parse(
+          http.post("/v1/models/default/rank", R"({"userId":"u","actions":[{"id":"a"}]})").body)
+          .at("eventId");
+  http.post("/v1/models/default/events/" + event + "/reward", R"({"value":1})");
+  std::string text;
+  do {
+    text = http.get("/metrics").body;  // figures of models are up to a second old
+  } while (text.find("mcnb_learned_total{model=\"default\"} 1\n") == std::string::npos);
+  std::istringstream lines(text);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) {
+    all.push_back(line);
+  }
+  return all;
+}
+
+std::vector<std::smatch> matches(const std::string& text, const std::regex& pattern) {
+  return {std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator()};
+}
+
+// What a query selects: a metric, and texts such as route="rank" that its line must have.
+struct Selection {
+  std::string metric;
+  std::vector<std::string> labels;
+};
+
+std::vector<Selection> selections_of(std::string query, const std::string& legend) {
+  for (std::size_t at = 0; (at = query.find("$model")) != std::string::npos;) {
+    query.replace(at, 6, "default");
+  }
+  std::vector<std::string> grouped;  // labels that the query or its legend names without a value
+  for (const std::smatch& group : matches(query, std::regex(R"(by \((\w+)\))"))) {
+    grouped.push_back(group[1].str() + "=\"");
+  }
+  for (const std::smatch& label : matches(legend, std::regex(R"(\{\{(\w+)\}\})"))) {
+    grouped.push_back(label[1].str() + "=\"");
+  }
+  std::vector<Selection> all;
+  for (const std::smatch& found : matches(query, std::regex(R"((mcnb_\w+)(\{[^}]*\})?)"))) {
+    Selection selection{found[1].str(), grouped};
+    const std::string braces = found[2].str();
+    for (const std::smatch& label : matches(braces, std::regex(R"(\w+="[^"]*")"))) {
+      selection.labels.push_back(label[0].str());
+    }
+    all.push_back(selection);
+  }
+  return all;
+}
+
+bool selects(const Selection& selection, const std::string& line) {
+  return (line.starts_with(selection.metric + "{") || line.starts_with(selection.metric + " ")) &&
+         std::ranges::all_of(selection.labels, [&](const std::string& label) {
+           return line.find(label) != std::string::npos;
+         });
+}
+
+TEST(Grafana, EveryQueryFindsItsMetrics) {
+  const std::vector<std::string> lines = metrics_after_a_reward();
+  std::size_t queries = 0;
+  for (const json& panel : panels()) {
+    const std::string title = panel.at("title");
+    EXPECT_EQ(panel.at("type") == "row", !panel.contains("targets")) << title;
+    for (const json& target : panel.value("targets", json::array())) {
+      const std::string query = target.at("expr");
+      const std::vector<Selection> selections = selections_of(query, target.at("legendFormat"));
+      EXPECT_FALSE(selections.empty()) << title << ": " << query;
+      for (const Selection& selection : selections) {
+        EXPECT_TRUE(std::ranges::any_of(
+            lines, [&](const std::string& line) { return selects(selection, line); }))
+            << title << ": nothing in /metrics is " << selection.metric << " of " << query;
+      }
+      ++queries;
+    }
+  }
+  EXPECT_GT(queries, 30U);
+}
+
+TEST(Grafana, PanelsDoNotOverlap) {
+  const json all = panels();
+  const auto apart = [](const json& a, const json& b, const char* from, const char* size) {
+    const int a_at = a.at(from);
+    const int b_at = b.at(from);
+    return a_at + a.at(size).get<int>() <= b_at || b_at + b.at(size).get<int>() <= a_at;
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const json& a = all[i].at("gridPos");
+      const json& b = all[j].at("gridPos");
+      EXPECT_TRUE(apart(a, b, "x", "w") || apart(a, b, "y", "h"))
+          << all[i].at("title") << " and " << all[j].at("title");
+      EXPECT_NE(all[i].at("id"), all[j].at("id"));
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "mcnb/data/formats/dense_text.h"
@@ -8,6 +9,9 @@
 
 namespace mcnb {
 namespace {
+
+// What may be between columns if nothing is said; a comma first.
+constexpr std::array<std::string_view, 4> kSampleSeparators = {",", ";", "\t", " "};
 
 // The column of the label, by its name in the header.
 std::size_t label_column(const TextReader& text, const std::vector<std::string_view>& header,
@@ -28,16 +32,22 @@ Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,
   TextReader text(input, threads);
   std::vector<std::string_view> first;
   std::string scratch;
+  const std::string_view line = text.need_line();
+  const char separator = options.separator == '\0'
+                             ? recognised_separator(line, kSampleSeparators).front()
+                             : options.separator;
   try {
-    split_row(text.need_line(), options.separator, first, scratch);
+    split_row(line, separator, first, scratch);
   } catch (const RowError& error) {
     text.refuse_line(error.message);
   }
   if (first.size() < 2) {
-    text.refuse_line(fmt::format("expected at least 2 columns separated by {}, found {}",
-                                 shown({&options.separator, 1}), first.size()));
+    text.refuse_line(fmt::format(
+        "expected at least 2 columns separated by {}, found {}",
+        options.separator == '\0' ? "commas, semicolons, tabs or blanks" : shown({&separator, 1}),
+        first.size()));
   }
-  DenseLayout layout{.separator = options.separator,
+  DenseLayout layout{.separator = separator,
                      .columns = first.size(),
                      .label = first.size() - 1,
                      .class_names = {}};

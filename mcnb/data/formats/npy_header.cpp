@@ -124,6 +124,12 @@ class Dictionary {
 
 }  // namespace
 
+bool is_npy(const Input& input) {
+  std::string head(kNpyMagic.size(), '\0');
+  head.resize(input.open()->read(head.data(), head.size()));
+  return head == kNpyMagic;
+}
+
 NpyHeader read_npy_header(BinaryReader& file) {
   constexpr std::uint32_t kLongest = 1U << 20;
   std::array<std::uint8_t, 8> start;  // magic, major version, minor version

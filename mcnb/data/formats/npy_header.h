@@ -13,6 +13,9 @@ namespace mcnb {
 // The first bytes of every .npy file.
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
+// Whether a file begins with them.
+bool is_npy(const Input& input);
+
 // The header of a .npy file.
 struct NpyHeader {
   std::string type;  // "<f4"

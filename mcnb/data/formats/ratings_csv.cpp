@@ -9,16 +9,25 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/data/formats/delimited_ratings.h"
+#include "mcnb/data/formats/npy_header.h"
 #include "mcnb/data/formats/ratings_readers.h"
 
 namespace mcnb {
 namespace {
 
 // Usual names of columns, compared without capitals, underscores and blanks.
-constexpr std::array<std::string_view, 4> kUserNames = {"user", "userid", "reviewerid", "uid"};
-constexpr std::array<std::string_view, 8> kItemNames = {
-    "item", "itemid", "movieid", "businessid", "asin", "parentasin", "productid", "iid"};
-constexpr std::array<std::string_view, 4> kRatingNames = {"rating", "stars", "overall", "score"};
+constexpr std::array<std::string_view, 8> kUserNames = {
+    "user", "userid", "reviewerid", "uid", "username", "customerid", "memberid", "profileid"};
+constexpr std::array<std::string_view, 20> kItemNames = {
+    "item",   "itemid",  "movieid", "businessid", "asin",    "parentasin", "productid",
+    "iid",    "isbn",    "bookid",  "songid",     "gameid",  "artistid",   "trackid",
+    "newsid", "animeid", "jokeid",  "recipeid",   "videoid", "articleid"};
+constexpr std::array<std::string_view, 8> kRatingNames = {
+    "rating", "stars", "overall", "score", "ratings", "bookrating", "userrating", "ratingscore"};
+
+// What may be between columns if nothing is said; a comma first.
+constexpr std::array<std::string_view, 4> kRatingSeparators = {",", ";", "\t", "::"};
+constexpr std::size_t kMostPlainColumns = 4;  // of DelimitedPart, for separators of two characters
 
 std::string plain_name(std::string_view name) {
   std::string plain;
@@ -64,8 +73,13 @@ bool find_columns(TextReader& text, const Header& header, const RatingsCsvOption
   const auto need = [&](std::optional<std::size_t> column, std::string_view what,
                         const std::string& name) {
     if (!column) {
-      text.refuse_line(fmt::format("expected a column {} for the {}, found none of that name",
-                                   shown(name.empty() ? what : name), what));
+      text.refuse_line(
+          name.empty()
+              ? fmt::format("expected a column with a usual name for the {0}, such as {1}, found "
+                            "none: {0}_column= names it",
+                            what, shown(what))
+              : fmt::format("expected a column {} for the {}, found none of that name", shown(name),
+                            what));
     }
     return *column;
   };
@@ -73,6 +87,26 @@ bool find_columns(TextReader& text, const Header& header, const RatingsCsvOption
   layout.item = need(item, "item", options.item_column);
   layout.rating = need(rating, "rating", options.rating_column);
   return true;
+}
+
+// A comma in quotes is no separator; "::" has no quotes.
+void split_first(std::string_view line, std::string_view separator, Header& fields,
+                 std::string& scratch) {
+  if (separator.size() == 1) {
+    split_csv(line, separator[0], fields, scratch);
+    return;
+  }
+  fields.resize(split(line, separator, {}));
+  split(line, separator, fields);
+}
+
+void refuse_array(const Input& input) {
+  if (is_npy(input)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected a table with a user, an item and a rating in each row, "
+                            "found a NumPy array (.npy); the environment samples reads those",
+                            input.name()));
+  }
 }
 
 bool is_number(std::string_view field) { return !std::isnan(parse_float(field)); }
@@ -84,21 +118,35 @@ Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options,
   refuse_names_without_header(options.header, "user_column", options.user_column);
   refuse_names_without_header(options.header, "item_column", options.item_column);
   refuse_names_without_header(options.header, "rating_column", options.rating_column);
+  refuse_array(input);
   TextReader text(input, threads);
   const std::string_view first = text.need_line();
   Header header;
   std::string scratch;
+  const std::string separator(options.separator == '\0'
+                                  ? recognised_separator(first, kRatingSeparators)
+                                  : std::string_view(&options.separator, 1));
   try {
-    split_csv(first, options.separator, header, scratch);
+    split_first(first, separator, header, scratch);
   } catch (const RowError& error) {
     text.refuse_line(error.message);
   }
   if (header.size() < 3) {
-    text.refuse_line(fmt::format("expected at least 3 columns separated by {}, found {}",
-                                 shown({&options.separator, 1}), header.size()));
+    text.refuse_line(
+        options.separator == '\0'
+            ? fmt::format("expected at least 3 columns separated by commas, semicolons, tabs or "
+                          "'::', found {}; separator= names what separates them",
+                          header.size())
+            : fmt::format("expected at least 3 columns separated by {}, found {}; separator= names "
+                          "what separates them",
+                          shown(separator), header.size()));
   }
-  RatingLayout layout{.separator = std::string(1, options.separator),
-                      .quotes = true,
+  if (separator.size() > 1 && header.size() > kMostPlainColumns) {
+    text.refuse_line(fmt::format("expected at most {} columns separated by {}, found {}",
+                                 kMostPlainColumns, shown(separator), header.size()));
+  }
+  RatingLayout layout{.separator = separator,
+                      .quotes = separator.size() == 1,
                       .columns = header.size(),
                       .lowest = std::numeric_limits<float>::lowest(),
                       .highest = std::numeric_limits<float>::max()};

@@ -36,16 +36,18 @@ Ratings read_amazon_ratings(const Input& input, ThreadPool& threads);
 // reported. `rows` counts links, not directions.
 Ratings read_edge_list(const Input& input, ThreadPool& threads);
 
-// Any CSV with a user, an item and a rating per row. The columns are those named in the options;
-// else those with a usual name in the first line (user, userId, user_id, ...; item, movieId, asin,
-// ...; rating, stars, overall, score); else the first three. With HeaderLine::kAuto, a first line
-// without usual names is a header if none of its fields is a number. Fields may be quoted, but must
-// end on their line. Every row has as many columns as the first line.
+// Any table with a user, an item and a rating per row. The separator is the given one, otherwise a
+// comma, a semicolon, a tab or "::" (with at most four columns, and no quotes), recognised by the
+// first line. The columns are those named in the options; else those with a usual name in the first
+// line (user, userId, User-ID, ...; item, movieId, ISBN, ...; rating, Book-Rating, stars, ...);
+// else the first three. With HeaderLine::kAuto, a first line without usual names is a header if
+// none of its fields is a number. Fields may be quoted, but must end on their line. Every row has
+// as many columns as the first line.
 struct RatingsCsvOptions {
   std::string user_column;
   std::string item_column;
   std::string rating_column;
-  char separator = ',';
+  char separator = '\0';  // recognised by the first line
   HeaderLine header = HeaderLine::kAuto;
 };
 Ratings read_ratings_csv(const Input& input, const RatingsCsvOptions& options, ThreadPool& threads);

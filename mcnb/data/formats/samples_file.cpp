@@ -8,9 +8,7 @@ namespace mcnb {
 
 Samples read_samples_file(const Input& input, const LabelledCsvOptions& options,
                           ThreadPool& threads) {
-  std::string head(kNpyMagic.size(), '\0');
-  head.resize(input.open()->read(head.data(), head.size()));
-  if (head != kNpyMagic) {
+  if (!is_npy(input)) {
     return read_labelled_csv(input, options, threads);
   }
   if (!options.label_column.empty()) {

@@ -59,7 +59,7 @@ Samples read_magic_telescope(const Input& input, ThreadPool& threads);
 // else by their bytes.
 struct LabelledCsvOptions {
   std::string label_column;  // empty: the last one
-  char separator = ',';      // ' ': runs of blanks and tabs
+  char separator = '\0';     // recognised by the first line; ' ': runs of blanks and tabs
   HeaderLine header = HeaderLine::kAuto;
 };
 Samples read_labelled_csv(const Input& input, const LabelledCsvOptions& options,

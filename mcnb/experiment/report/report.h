@@ -16,6 +16,7 @@ struct ReportOptions {
   std::shared_ptr<DataSource> data;  // where environments find their data
   std::optional<std::uint64_t> jobs = {};  // runs at the same time; nullopt: as the plan says
   Shard shard = {};
+  Device device = Device::kCpu;
   bool fresh = false;        // run again what has been run before
   bool stored_only = false;  // run nothing, and remember nothing
   std::string command = {};  // that makes the report, for people

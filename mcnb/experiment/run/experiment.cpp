@@ -149,7 +149,7 @@ class CellRun {
   void run_one(std::size_t i) {
     const Cell& cell = cells_[i];
     try {
-      results_[i] = run_cell(cell, control_);
+      results_[i] = run_cell(cell, control_, options_.device);
       if (results_[i]) {
         store_.save(cell, *results_[i]);
         ++progress_.cells_done;
@@ -171,9 +171,10 @@ class CellRun {
     }
   }
 
-  // kUsage: the policy cannot play in this environment.
+  // kUsage: the policy cannot play in this environment. What a GPU lacks the CPU may have, so its
+  // failures are not kept.
   bool may_fail(const Error& error) const {
-    return options_.failures != nullptr &&
+    return options_.failures != nullptr && options_.device == Device::kCpu &&
            (error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage);
   }
 

@@ -66,6 +66,7 @@ struct CellRunOptions {
   bool fresh = false;        // run again what the store has
   bool stored_only = false;  // run nothing, and accept results of any program and data
   Shard shard = {};
+  Device device = Device::kCpu;  // results do not depend on it, apart from times
   // If set, receives the failures of kinds kInput and kUsage, which otherwise end the whole run.
   CellFailures* failures = nullptr;
   Origins* origins = nullptr;  // if set, receives the origins of all results

@@ -92,10 +92,11 @@ std::optional<CellResult> play(Environment& environment, Policy& policy, std::ui
   return result;
 }
 
-std::optional<CellResult> run_cell(const Cell& cell, RunControl& control) {
+std::optional<CellResult> run_cell(const Cell& cell, RunControl& control, Device device) {
   const std::unique_ptr<Environment> environment = make_environment(cell.environment, cell.seed);
   ThreadPool one_thread(1);
-  const PolicySetup setup = setup_for(*environment, cell.seed, one_thread);
+  PolicySetup setup = setup_for(*environment, cell.seed, one_thread);
+  setup.device = device;
   const std::unique_ptr<Policy> policy = make_experiment_policy(cell.policy, setup, *environment);
   std::optional<CellResult> result = play(*environment, *policy, cell.rounds, control);
   if (result) {

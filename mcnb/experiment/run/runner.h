@@ -71,7 +71,8 @@ std::optional<CellResult> play(Environment& environment, Policy& policy, std::ui
 
 // Makes environment and policy, and plays. The policy computes on the calling thread alone. Throws
 // what they throw, without naming the cell; cell_text names it.
-std::optional<CellResult> run_cell(const Cell& cell, RunControl& control);
+std::optional<CellResult> run_cell(const Cell& cell, RunControl& control,
+                                   Device device = Device::kCpu);
 
 // "mcnb:gamma=0.2, seed 3": a cell, for error messages.
 std::string cell_text(const Cell& cell);

@@ -95,6 +95,10 @@ TEST(LabelledCsv, TheLabelIsTheLastColumnOrTheOneNamed) {
   EXPECT_EQ(named.labels, (Labels{0, 1}));
   EXPECT_EQ(csv("1,2,x\n3,4,y\n").values, (Floats{1, 2, 3, 4})) << "no header";
   EXPECT_EQ(csv("1  2 x\n3\t4 y \n", {"", ' '}).values, (Floats{1, 2, 3, 4})) << "blanks";
+  for (const char* text :
+       {"1;2;x\n3;4;y\n", "1\t2\tx\n3\t4\ty\n", "1 2 x\n3 4 y\n", "1, 2, x\n3, 4, y\n"}) {
+    EXPECT_EQ(csv(text).values, (Floats{1, 2, 3, 4})) << text;
+  }
 }
 
 TEST(LabelledCsv, TheFirstLineIsAHeaderWhereToldSo) {
@@ -129,7 +133,9 @@ TEST(LabelledCsv, WrongFilesAreRefused) {
   EXPECT_EQ(refused("a,b\n1,2\n", {"c"}),
             "s:1: expected a column 'c' for the label, found none of that name");
   EXPECT_EQ(refused("a,b\n"), "s: expected samples, found none");
-  EXPECT_EQ(refused("abc\n"), "s:1: expected at least 2 columns separated by ',', found 1");
+  EXPECT_EQ(refused("abc\n"),
+            "s:1: expected at least 2 columns separated by commas, semicolons, tabs or blanks, "
+            "found 1");
   std::string many;
   for (int i = 0; i < 65536; ++i) {
     many += "1," + std::to_string(i) + "\n";

@@ -229,6 +229,23 @@ TEST(RatingsCsv, FindsColumnsByTheirUsualNames) {
   }
 }
 
+TEST(RatingsCsv, RecognisesWhatSeparatesTheColumns) {
+  const std::vector<Row> expected = {{"u", "a", 4.5F}, {"v", "c", -1.0F}};
+  for (const std::string separator : {",", ";", "\t", "::"}) {
+    for (const char* names : {"User-ID,ISBN,Book-Rating\n", ""}) {
+      std::string text = std::string(names) + "u,a,4.5\nv,c,-1\n";
+      for (std::size_t at = 0; (at = text.find(',', at)) != std::string::npos;) {
+        text.replace(at, 1, separator);
+        at += separator.size();
+      }
+      EXPECT_EQ(rows_of(read(csv(), text)), expected) << text;
+    }
+  }
+  // The separator is what gives the most columns: other characters may be inside of fields.
+  EXPECT_EQ(rows_of(read(csv(), "u;a,b;4.5;x\nv;c::d;-1;y,z\n")),
+            (std::vector<Row>{{"u", "a,b", 4.5F}, {"v", "c::d", -1.0F}}));
+}
+
 TEST(RatingsCsv, FindsColumnsByTheNamesGiven) {
   const RatingsCsvOptions options{
       .user_column = "b", .item_column = "user", .rating_column = "7", .separator = ';'};
@@ -254,11 +271,26 @@ TEST(RatingsCsv, TheFirstLineIsAHeaderWhereToldSo) {
 }
 
 TEST(RatingsCsv, WrongFilesAreRefused) {
-  EXPECT_EQ(refusal_of(csv(), "user,item,note\nu,i,1\n"),
-            "r:1: expected a column 'rating' for the rating, found none of that name");
+  EXPECT_EQ(
+      refusal_of(csv(), "user,item,note\nu,i,1\n"),
+      "r:1: expected a column with a usual name for the rating, such as 'rating', found none: "
+      "rating_column= names it");
+  EXPECT_EQ(refusal_of(csv(), "User-ID,Thing,Book-Rating\nu,i,1\n"),
+            "r:1: expected a column with a usual name for the item, such as 'item', found none: "
+            "item_column= names it");
   EXPECT_EQ(refusal_of(csv(), "1,2,bad\n1,2,3\n"), "r:1: rating: expected a number, found 'bad'");
-  EXPECT_EQ(refusal_of(csv(), "1,2\n"),
-            "r:1: expected at least 3 columns separated by ',', found 2");
+  EXPECT_EQ(
+      refusal_of(csv(), "1,2\n"),
+      "r:1: expected at least 3 columns separated by commas, semicolons, tabs or '::', found 2; "
+      "separator= names what separates them");
+  EXPECT_EQ(refusal_of(csv({.separator = ';'}), "1,2,3\n"),
+            "r:1: expected at least 3 columns separated by ';', found 1; separator= names what "
+            "separates them");
+  EXPECT_EQ(refusal_of(csv(), "1::2::3::4::5\n"),
+            "r:1: expected at most 4 columns separated by '::', found 5");
+  EXPECT_NE(refusal_of(csv(), std::string("\x93NUMPY\x01\0v\0{'descr': '<f4'}\n", 26))
+                .find("found a NumPy array (.npy)"),
+            std::string::npos);
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,2,3,4\n"), "r:2: expected 3 columns, found 4");
   EXPECT_EQ(refusal_of(csv(), "1,2,3\n1,\"2,3\n"),
             "r:2: expected the end of a quoted field, found the end of the line");

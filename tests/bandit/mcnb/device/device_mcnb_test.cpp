@@ -131,7 +131,9 @@ TEST(DeviceMcnb, ChoosesAsTheCpuDoesForThousandsOfRounds) {
     GTEST_SKIP() << "this instruction set has no fused multiply-add";
   }
   const World world{.features = 6, .arms = 5, .users = 50};
-  const std::uint64_t rounds = device::test_on_cuda() ? 10'000 : kSanitized ? 50 : 400;
+  const std::uint64_t rounds = device::test_few_rounds() || kSanitized ? 50
+                               : device::test_on_cuda()                ? 10'000
+                                                                       : 400;
   Pair pair(world, lively());
   Session on_cpu(world, Arrival::kAtOnce);
   Session on_device(world, Arrival::kAtOnce);

@@ -156,6 +156,9 @@ inline bool test_on_cuda() {
   return device != nullptr && std::string(device) == "cuda";
 }
 
+// Whether a tool watches that makes kernels hundreds of times as slow.
+inline bool test_few_rounds() { return std::getenv("MCNB_TEST_ROUNDS") != nullptr; }
+
 inline std::unique_ptr<Rounds> make_test_rounds(const RoundSizes& sizes,
                                                 std::span<const float> start) {
   return test_on_cuda() ? make_cuda_rounds(sizes, start) : make_host_rounds(sizes, start);

@@ -11,7 +11,7 @@ find_package(pybind11 2.10 REQUIRED)
 set(MCNB_PYTHON_DIR ${PROJECT_BINARY_DIR}/python)
 file(GLOB module_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 pybind11_add_module(mcnb_python MODULE NO_EXTRAS ${module_sources})
-target_link_libraries(mcnb_python PRIVATE mcnb_experiment mcnb_options)
+target_link_libraries(mcnb_python PRIVATE mcnb_experiment mcnb_evaluate mcnb_serve mcnb_options)
 # Nothing but the module's entry is seen from outside. The files are compiled together: the headers
 # of pybind11 take longer than the rest.
 target_link_options(mcnb_python PRIVATE -Wl,--exclude-libs,ALL)

@@ -47,7 +47,7 @@ inline const std::vector<Layer> kLayers = {
     {"experiment", {"environment", "storage"}},
     {"theory", {"experiment"}},
     {"serve", {"evaluate", "storage"}},
-    {"bench", {"theory", "serve"}},
+    {"bench", {"theory", "serve", "evaluate"}},
     {"cli", {"bench", "evaluate"}},
 };
 inline constexpr std::array<std::string_view, 3> kLayersThatPrint = {"serve", "bench", "cli"};

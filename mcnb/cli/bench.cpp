@@ -4,11 +4,13 @@
 #include "bench/breakdown.h"
 #include "bench/challengers.h"
 #include "bench/data.h"
+#include "bench/evaluate.h"
 #include "bench/learning.h"
 #include "bench/networks.h"
 #include "bench/policies.h"
 #include "bench/scale.h"
 #include "bench/serve.h"
+#include "bench/warm.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/environment_flags.h"
 
@@ -158,6 +160,44 @@ void add_data(CLI::App& bench) {
   call(command, options, bench::bench_data);
 }
 
+void add_evaluate(CLI::App& bench) {
+  auto options = std::make_shared<bench::EvaluateBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "evaluate", "Off-policy estimators over a long table, beside pandas and the memory");
+  add_count(command, "--rows", options->rows, "Decisions");
+  command->add_flag_callback(
+      "--no-peer", [options] { options->peer = false; }, "Do not compare with pandas");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options] { bench::bench_evaluate(*options); });
+}
+
+void add_warm(CLI::App& bench) {
+  auto options = std::make_shared<bench::WarmBenchOptions>();
+  auto names = std::make_shared<std::vector<std::string>>(
+      std::initializer_list<std::string>{"movielens", "synthetic"});
+  auto data = std::make_shared<std::string>();
+  CLI::App* command = bench.add_subcommand(
+      "warm", "Regret of policies that learned a log before, beside a cold start");
+  command->add_option("--environment", *names, "Recommendation or synthetic; see mcnb environments")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--policy", options->policies, "Policies as in mcnb run")
+      ->capture_default_str();
+  add_count(command, "--logged", options->logged, "Rounds of the log");
+  add_count(command, "--rounds", options->rounds, "Rounds after it");
+  add_count(command, "--seeds", options->seeds, "Worlds");
+  add_count(command, "--threads", options->threads, "Runs at once; 0: all processors");
+  command->add_option("--data", *data,
+                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  command->callback([options, names, data] {
+    for (const std::string& name : *names) {
+      options->environments.push_back(read_environment(name, {}, *data));
+    }
+    bench::bench_warm(*options);
+  });
+}
+
 void add_learning(CLI::App& bench) {
   auto options = std::make_shared<bench::LearningBenchOptions>();
   CLI::App* command = bench.add_subcommand(
@@ -229,9 +269,11 @@ void add_bench_command(CLI::App& app) {
   add_policies(*bench);
   add_scale(*bench);
   add_data(*bench);
+  add_evaluate(*bench);
   add_learning(*bench);
   add_challengers(*bench);
   add_serve(*bench);
+  add_warm(*bench);
 }
 
 }  // namespace mcnb

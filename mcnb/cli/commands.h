@@ -47,6 +47,7 @@ void run_plan_file(const std::string& path, const std::string& output, const std
 
 void add_serve_command(CLI::App& app);
 void add_log_commands(CLI::App& app);  // log show, export
+void add_train_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 

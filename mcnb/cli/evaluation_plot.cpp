@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "mcnb/experiment/plot/gnuplot.h"
+#include "mcnb/experiment/plot/line_plot.h"
 
 namespace mcnb {
 namespace {
@@ -13,21 +16,38 @@ double place_of(std::size_t policy, std::size_t estimator, std::size_t estimator
   return static_cast<double>(policy) + 0.7 * (shift - 0.5);
 }
 
+// The share of rounds with at least some weight falls in steps, to nothing after the largest.
+std::vector<PlotPoint> steps_of(const std::vector<WeightShare>& shares, double least) {
+  std::vector<PlotPoint> points;
+  double from = least;
+  for (const WeightShare& one : shares) {
+    points.push_back({from, 100.0 * one.share});
+    points.push_back({one.weight, 100.0 * one.share});
+    from = one.weight;
+  }
+  points.push_back({from, 0.0});
+  return points;
+}
+
+std::string tick_texts(const SlotEvaluation& all, const PictureKind& kind) {
+  std::string ticks = "'logged' 0";
+  for (std::size_t k = 0; k < all.policies.size(); ++k) {
+    ticks += fmt::format(", {} {}", gnuplot_string(all.policies[k].name, kind), k + 1);
+  }
+  return ticks;
+}
+
 }  // namespace
 
 PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation& evaluation) {
   constexpr const char* kName = "estimates";
   const SlotEvaluation& all = evaluation.slots.front();
-  std::string ticks = "\"logged\" 0";
   std::string data =
       fmt::format("0 {} {} {}\n", all.logged, all.logged_interval.low, all.logged_interval.high);
   std::string plots = fmt::format(
       "'{0}.dat' index 0 using 1:2:3:4 with yerrorbars linecolor rgb '{1}' linewidth 2 "
       "pointtype {2} title 'logged'",
       kName, colour_of(0), mark_of(0));
-  for (std::size_t k = 0; k < all.policies.size(); ++k) {
-    ticks += fmt::format(", {} {}", gnuplot_string(all.policies[k].name), k + 1);
-  }
   const std::size_t estimators = all.policies.empty() ? 0 : all.policies.front().estimates.size();
   for (std::size_t e = 0; e < estimators; ++e) {
     data += "\n\n";
@@ -42,17 +62,43 @@ PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation&
         kName, e + 1, colour_of(e + 1), mark_of(e + 1),
         gnuplot_string(name_of(all.policies.front().estimates[e].estimator)));
   }
-  std::string script =
-      std::string(kPlotStyle) +
-      fmt::format(
-          "set title \"Estimated values and their 95 % bootstrap intervals\" noenhanced\n"
-          "set ylabel \"mean reward\"\nset xtics ({}) noenhanced\nset bars small\n"
-          "set offsets 0.5, 0.5, graph 0.05, graph 0.05\nset key {} noenhanced\n",
-          ticks, kLegendBelow);
-  for (const char* kind : {"png", "svg"}) {
-    script += start_picture(kName, kind, "1300,720") + "plot " + plots + "\nunset output\n";
+  std::string script = kPlotStyle;
+  for (const PictureKind& kind : kPictureKinds) {
+    script += start_picture(kName, kind) +
+              title_command("Estimated values and their 95 % bootstrap intervals", kind) +
+              fmt::format(
+                  "set ylabel 'mean reward'\nset xtics ({}) noenhanced\nset bars small\n"
+                  "set offsets 0.5, 0.5, graph 0.05, graph 0.05\nset key {} noenhanced\n",
+                  tick_texts(all, kind), kLegendBelow) +
+              "plot " + plots + "\n" + axes_commands(kind, false) + end_picture();
   }
   return draw_picture(folder, kName, data, script);
+}
+
+std::optional<PlotFiles> draw_weights(const std::filesystem::path& folder,
+                                      const Evaluation& evaluation) {
+  const std::vector<PolicyEvaluation>& policies = evaluation.slots.front().policies;
+  double least = kNoLimit;
+  for (const PolicyEvaluation& policy : policies) {
+    if (!policy.weights.shares.empty()) {
+      least = std::min(least, policy.weights.shares.front().weight);
+    }
+  }
+  std::vector<PlotLine> lines;
+  for (const PolicyEvaluation& policy : policies) {
+    if (!policy.weights.shares.empty()) {
+      lines.push_back({.label = policy.name, .points = steps_of(policy.weights.shares, least)});
+    }
+  }
+  if (lines.empty()) {
+    return std::nullopt;
+  }
+  return draw_lines(folder, "weight-shares",
+                    {.title = "How many rounds have large weights",
+                     .x = "weight: the policy's probability of the logged action over the log's",
+                     .y = "% of the rounds have at least this weight",
+                     .log_x = true},
+                    lines);
 }
 
 }  // namespace mcnb

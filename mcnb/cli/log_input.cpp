@@ -64,15 +64,9 @@ std::string read_log(const LogFlags& flags, bool features, const VisitRound& vis
     throw Error(ErrorKind::kUsage,
                 fmt::format("--model: {} is not the data folder of a service", flags.path));
   }
-  const VisitRound chosen = [&](const LoggedRound& round) {
-    if ((from || to) && !round.time) {
-      throw Error(ErrorKind::kUsage, "--from and --to need a log whose rounds have times");
-    }
-    if ((!from || *round.time >= *from) && (!to || *round.time < *to)) {
-      visit(round);
-    }
-  };
-  return read_log_file(flags.path, {.skip_bad = flags.skip_bad, .features = features}, chosen)
+  return read_log_file(flags.path,
+                       {.skip_bad = flags.skip_bad, .features = features, .from = from, .to = to},
+                       visit)
       .text();
 }
 

@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   mcnb::add_theory_command(app);
   mcnb::add_serve_command(app);
   mcnb::add_log_commands(app);
+  mcnb::add_train_command(app);
   mcnb::add_evaluate_command(app);
   mcnb::add_bench_command(app);
   mcnb::add_program_commands(app);

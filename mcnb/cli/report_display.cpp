@@ -57,7 +57,8 @@ void ReportDisplay::section_made(const Section& section, const std::filesystem::
     view_.say(fmt::format("note: {}\n", note));
   }
   for (const NamedPicture& picture : section.pictures) {
-    view_.say(fmt::format("picture  {}.png, .svg\n", (folder / picture.name).string()));
+    view_.say(fmt::format("picture  {}.png, .svg, .pdf, -latex.tex\n",
+                          (folder / picture.name).string()));
   }
   for (const std::string& file : section.files) {
     view_.say(fmt::format("numbers  {}\n", (folder / file).string()));

@@ -11,6 +11,7 @@
 #include "mcnb/cli/plan_flags.h"
 #include "mcnb/cli/progress.h"
 #include "mcnb/cli/report_display.h"
+#include "mcnb/experiment/report/kept_section.h"
 #include "mcnb/experiment/report/report.h"
 #include "mcnb/experiment/results/results_csv.h"
 #include "mcnb/experiment/results/table_numbers.h"
@@ -66,7 +67,7 @@ void make(const std::vector<PlanRequest>& requests, const CellStore& store,
     fmt::print(stderr, "{} run{} failed: see the notes\n", outcome.failed,
                outcome.failed == 1 ? "" : "s");
   }
-  const bool has_no_data = outcome.without_data == requests.size();
+  const bool has_no_data = !requests.empty() && outcome.without_data == requests.size();
   if (has_no_data) {
     fmt::print(stderr, "nothing was made: the data of no environment is here\n");
   }
@@ -153,13 +154,16 @@ void report(const PlanFlags& flags) {
   ReportOptions options = read_options(flags, {});
   options.stored_only = true;
   const fs::path results = options.folder / kResultsFile;
-  if (!fs::exists(results)) {
+  const bool evaluations_alone =
+      flags.names.empty() && !fs::exists(results) && !kept_sections(options.folder).empty();
+  if (!fs::exists(results) && !evaluations_alone) {
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: there are no results; mcnb reproduce makes them", results.string()));
   }
   const CellStore store(results, this_program(), this_machine());
-  make(reported_requests(flags, store), store, options, flags.tables);
+  make(evaluations_alone ? std::vector<PlanRequest>{} : reported_requests(flags, store), store,
+       options, flags.tables);
 }
 
 void add_report(CLI::App& app) {

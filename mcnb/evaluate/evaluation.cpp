@@ -11,6 +11,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/evaluate/estimate/reward_model.h"
 #include "mcnb/evaluate/estimate/round_features.h"
+#include "mcnb/evaluate/log_warnings.h"
 #include "mcnb/evaluate/slot_estimates.h"
 
 namespace mcnb {
@@ -30,7 +31,6 @@ class LogEvaluation {
  public:
   LogEvaluation(const ReadRounds& read, const EvaluationOptions& options, ThreadPool& threads)
       : read_(read), options_(options), threads_(threads), features_(options.dimension) {
-    rows_.push_back({.name = "logged", .rows = {}});
     for (const std::string& name : options.policies) {
       if (!name.starts_with(kReplay) && !name.starts_with(kProgressive)) {
         add_target(name);
@@ -42,26 +42,37 @@ class LogEvaluation {
     }
     has_learners_ = shown_ < options.policies.size();
     with_model_ = std::ranges::any_of(options.estimators, uses_model) && !targets_.empty();
-    needs_features_ =
-        with_model_ || has_learners_ ||
-        std::ranges::any_of(targets_, [](const auto& target) { return target->needs_features(); });
+    needs_features_ = with_model_ || has_learners_ ||
+                      std::ranges::any_of(targets_, [](const TargetPolicy* target) {
+                        return target->needs_features();
+                      });
   }
 
   Evaluation run() {
     check_policies();  // before anything is read
     look();
-    refuse_certain_log();
+    if (result_.log.is_deterministic()) {
+      if (has_learners_) {
+        refuse_certain_log(kEveryEstimator);
+      }
+      refuse_certain_log(options_.estimators);
+    }
     add_learners();
+    begin_sums();
     play();
     estimate();
-    warn();
+    add_warnings(options_, result_);
     return std::move(result_);
   }
 
  private:
   void add_target(const std::string& name) {
-    targets_.push_back(make_target_policy(name, threads_));
-    rows_.push_back({.name = name, .rows = {}});
+    const auto own = options_.own.find(name);
+    if (own == options_.own.end()) {
+      made_.push_back(make_target_policy(name, threads_));
+    }
+    targets_.push_back(own == options_.own.end() ? made_.back().get() : own->second);
+    names_.push_back(name);
   }
 
   void check_policies() const {
@@ -101,14 +112,18 @@ class LogEvaluation {
       if (with_model_) {
         const std::span<const float> features = features_.of(round);
         if (model_ == nullptr) {
-          model_ = std::make_unique<CrossFittedModel>(features_.dimension(), options_.lambda);
+          model_ = make_model();
         }
         const std::size_t dimension = features_.dimension();
         model_->add(result_.log.rounds, features.subspan(round.chosen * dimension, dimension),
                     *round.reward);
       }
       result_.log.add(round);
+      slots_.insert(round.slot);
     });
+    if (model_ != nullptr) {
+      model_->finish();
+    }
     if (result_.log.rounds < 2) {
       throw Error(ErrorKind::kInput,
                   fmt::format("expected a log with at least 2 rounds that have rewards, found {} "
@@ -117,16 +132,11 @@ class LogEvaluation {
     }
   }
 
-  void refuse_certain_log() const {
-    if (result_.log.is_deterministic() &&
-        (has_learners_ || std::ranges::any_of(options_.estimators, uses_weights))) {
-      throw Error(
-          ErrorKind::kInput,
-          "every decision of this log was made with probability 1, so the log cannot say what "
-          "other actions would have earned, and only the direct method (--estimators dm) is left, "
-          "which believes a model; log with exploration, such as epsilon above 0 in mcnb serve, "
-          "and with the probability of each decision");
+  std::unique_ptr<CrossFittedModel> make_model() const {
+    if (options_.model == RewardModel::kNetwork) {
+      return std::make_unique<CrossFittedNetwork>(features_.dimension(), options_.seed);
     }
+    return std::make_unique<CrossFittedRidge>(features_.dimension(), options_.lambda);
   }
 
   // The second time: what the policies do.
@@ -146,6 +156,27 @@ class LogEvaluation {
     }
   }
 
+  // All rounds together, then every slot if there are several.
+  void begin_sums() {
+    sums_.push_back(new_sums());
+    if (slots_.size() > 1) {
+      for (const std::uint32_t slot : slots_) {
+        sums_of_slot_[slot] = sums_.size();
+        sums_.push_back(new_sums());
+      }
+    }
+  }
+
+  std::vector<PolicySums> new_sums() const {
+    constexpr Estimator kLogged[] = {Estimator::kIps};
+    std::vector<PolicySums> sums;
+    sums.emplace_back("logged", kLogged, options_);
+    for (const std::string& name : names_) {
+      sums.emplace_back(name, options_.estimators, options_);
+    }
+    return sums;
+  }
+
   void play_round(const RoundView& view) {
     const LoggedRound& round = view.round;
     const std::size_t count = round.actions.size();
@@ -153,21 +184,29 @@ class LogEvaluation {
     if (with_model_) {
       model_->predict(view.number, view.features, modelled_);
     }
-    slots_.push_back(round.slot);
-    rows_.front().rows.push_back({.weight = 1.0,
-                                  .reward = *round.reward,
-                                  .sample_weight = 1.0 / (1.0 - round.drop_probability)});
+    EvaluatedRow row{.weight = 1.0,
+                     .reward = *round.reward,
+                     .sample_weight = 1.0 / (1.0 - round.drop_probability)};
+    std::vector<std::vector<PolicySums>*> of_round{&sums_.front()};
+    if (!sums_of_slot_.empty()) {
+      of_round.push_back(&sums_[sums_of_slot_.at(round.slot)]);
+    }
+    for (std::vector<PolicySums>* sums : of_round) {
+      sums->front().add(row);
+    }
+    row.model_logged = modelled_[round.chosen];
     for (std::size_t k = 0; k < targets_.size(); ++k) {
       probabilities_.assign(count, 0.0);
       targets_[k]->probabilities(view, probabilities_);
-      EvaluatedRow row = rows_.front().rows.back();
       row.weight = probabilities_[round.chosen] / round.probability;
-      row.model_logged = modelled_[round.chosen];
+      row.model_policy = 0.0;
       for (std::size_t i = 0; i < count; ++i) {
         row.model_policy += probabilities_[i] * modelled_[i];
       }
-      rows_[k + 1].rows.push_back(row);
-      note_weights(round, rows_[k + 1]);
+      for (std::vector<PolicySums>* sums : of_round) {
+        (*sums)[k + 1].add(row);
+        note_weights(round, row.weight, (*sums)[k + 1]);
+      }
     }
     for (Learner& learner : learners_) {
       learner.policy.play(view);
@@ -175,32 +214,33 @@ class LogEvaluation {
   }
 
   // The largest weight that the round could have had, and what the log could not have taken.
-  void note_weights(const LoggedRound& round, PolicyRows& rows) const {
+  void note_weights(const LoggedRound& round, double weight, PolicySums& sums) const {
     for (std::size_t i = 0; i < probabilities_.size(); ++i) {
       if (round.probabilities.empty()) {
-        rows.largest_weight =
-            std::max(rows.largest_weight, probabilities_[i] / result_.log.least_probability);
+        sums.largest_weight =
+            std::max(sums.largest_weight, probabilities_[i] / result_.log.least_probability);
       } else if (round.probabilities[i] > 0.0) {
-        rows.largest_weight =
-            std::max(rows.largest_weight, probabilities_[i] / round.probabilities[i]);
+        sums.largest_weight =
+            std::max(sums.largest_weight, probabilities_[i] / round.probabilities[i]);
       } else if (i != round.chosen) {
-        rows.impossible += probabilities_[i];
+        sums.impossible += probabilities_[i];
       }
     }
-    rows.largest_weight = std::max(rows.largest_weight, rows.rows.back().weight);
+    sums.largest_weight = std::max(sums.largest_weight, weight);
   }
 
   void estimate() {
     const bool in_range = result_.log.lowest_reward >= options_.lowest_reward &&
                           result_.log.highest_reward <= options_.highest_reward;
     const bool bounded = in_range && !result_.log.drops_differ;
-    const std::set<std::uint32_t> slots(slots_.begin(), slots_.end());
-    result_.slots.push_back(estimate_slot(options_, rows_, shown_, bounded));
-    if (slots.size() > 1) {
-      for (const std::uint32_t slot : slots) {
-        result_.slots.push_back(estimate_slot(options_, rows_of_slot(slot), shown_, bounded));
-        result_.slots.back().slot = slot;
+    for (std::vector<PolicySums>& of_slot : sums_) {
+      for (PolicySums& sums : of_slot) {
+        sums.finish();
       }
+      result_.slots.push_back(estimate_slot(options_, of_slot, shown_, bounded));
+    }
+    for (const auto& [slot, number] : sums_of_slot_) {
+      result_.slots[number].slot = slot;
     }
     for (const Learner& learner : learners_) {
       result_.learning.push_back({learner.name, learner.policy.method(), learner.policy.rounds(),
@@ -208,85 +248,18 @@ class LogEvaluation {
     }
   }
 
-  std::vector<PolicyRows> rows_of_slot(std::uint32_t slot) const {
-    std::vector<PolicyRows> own;
-    for (const PolicyRows& all : rows_) {
-      PolicyRows& part = own.emplace_back();
-      part.name = all.name;
-      part.largest_weight = all.largest_weight;
-      for (std::size_t i = 0; i < all.rows.size(); ++i) {
-        if (slots_[i] == slot) {
-          part.rows.push_back(all.rows[i]);
-        }
-      }
-    }
-    return own;
-  }
-
-  void warn() {
-    const LogHealth& log = result_.log;
-    const auto add = [&](const std::string& text) { result_.warnings.push_back(text); };
-    if (log.unsummed > 0) {
-      add(
-          fmt::format("the probabilities of {} of {} rounds do not add up to 1, or differ from "
-                      "that of the chosen action",
-                      log.unsummed, log.rounds));
-    }
-    if (log.taken.size() < log.actions.size()) {
-      add(fmt::format("{} of {} actions were never taken", log.actions.size() - log.taken.size(),
-                      log.actions.size()));
-    }
-    if (log.positive < kFewPositive) {
-      add(
-          fmt::format("only {} rewards are above 0: intervals hold less often than they say below "
-                      "{}",
-                      log.positive, kFewPositive));
-    }
-    if (log.lowest_reward < options_.lowest_reward ||
-        log.highest_reward > options_.highest_reward) {
-      add(fmt::format(
-          "rewards from {:g} to {:g} leave the range {:g} to {:g}, so there are no "
-          "Bernstein and anytime intervals: see --reward-range",
-          log.lowest_reward, log.highest_reward, options_.lowest_reward, options_.highest_reward));
-    }
-    for (const PolicyEvaluation& policy : result_.slots.front().policies) {
-      warn_of(policy);
-    }
-  }
-
-  void warn_of(const PolicyEvaluation& policy) {
-    const WeightHealth& health = policy.weights;
-    if (health.effective_size < kSmallEffectiveSize) {
-      result_.warnings.push_back(
-          fmt::format("{}: an effective sample size of {:.0f}: intervals hold less often than they "
-                      "say below {}",
-                      policy.name, health.effective_size, kSmallEffectiveSize));
-    }
-    if (health.impossible > 0.0) {
-      result_.warnings.push_back(
-          fmt::format("{}: {:.2f} % of its decisions were impossible in the log, and count as if "
-                      "they earned nothing in IPS",
-                      policy.name, 100.0 * health.impossible));
-    } else if (!health.mean_interval.contains(1.0)) {
-      result_.warnings.push_back(fmt::format(
-          "{}: the mean weight is {:.4f} ({:.4f} to {:.4f}) instead of 1: the probabilities of the "
-          "log are not right",
-          policy.name, health.mean, health.mean_interval.low, health.mean_interval.high));
-    }
-  }
-
-  static constexpr std::uint64_t kFewPositive = 30;
-  static constexpr int kSmallEffectiveSize = 200;
-
   const ReadRounds& read_;
   const EvaluationOptions& options_;
   ThreadPool& threads_;
   RoundFeatures features_;
   std::unique_ptr<CrossFittedModel> model_;
-  std::vector<std::unique_ptr<TargetPolicy>> targets_;  // the baseline last, unless it is the log
-  std::vector<PolicyRows> rows_;                        // of the log, then by target
-  std::size_t shown_ = 0;                               // targets without the baseline
-  std::vector<std::uint32_t> slots_;                    // of the rows
+  std::vector<std::unique_ptr<TargetPolicy>> made_;
+  std::vector<TargetPolicy*> targets_;  // the baseline last, unless it is the log
+  std::vector<std::string> names_;      // of the targets
+  std::size_t shown_ = 0;               // targets without the baseline
+  std::set<std::uint32_t> slots_;
+  std::vector<std::vector<PolicySums>> sums_;          // the log, then by target
+  std::map<std::uint32_t, std::size_t> sums_of_slot_;  // position in sums_; empty: one slot
   std::vector<Learner> learners_;
   bool has_learners_ = false;
   bool with_model_ = false;
@@ -297,6 +270,13 @@ class LogEvaluation {
 };
 
 }  // namespace
+
+RewardModel parse_reward_model(const std::string& name) {
+  if (name != "ridge" && name != "network") {
+    throw Error(ErrorKind::kUsage, fmt::format("model \"{}\": expected ridge or network", name));
+  }
+  return name == "ridge" ? RewardModel::kRidge : RewardModel::kNetwork;
+}
 
 Evaluation evaluate_log(const ReadRounds& read, const EvaluationOptions& options,
                         ThreadPool& threads) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,13 +16,20 @@
 
 namespace mcnb {
 
+// What models the rewards, for the direct method and the doubly robust estimators.
+enum class RewardModel { kRidge, kNetwork };
+// "ridge" or "network". Throws Error (kUsage).
+RewardModel parse_reward_model(const std::string& name);
+
 struct EvaluationOptions {
-  // Those of make_target_policy, and "replay=POLICY" and "progressive=POLICY".
+  // Those of make_target_policy and `own`, and "replay=POLICY" and "progressive=POLICY".
   std::vector<std::string> policies;
+  std::map<std::string, TargetPolicy*> own = {};  // further policies by name, borrowed
   std::string baseline = "logged";  // or a fixed policy: what the others are compared with
   std::vector<Estimator> estimators = {kEveryEstimator.begin(), kEveryEstimator.end()};
-  std::uint64_t dimension = 64;     // of hashed features
-  double lambda = 1.0;              // of the ridge regressions that model the rewards
+  std::uint64_t dimension = 64;  // of hashed features
+  RewardModel model = RewardModel::kRidge;
+  double lambda = 1.0;              // of the ridge regressions
   std::uint64_t replicates = 1000;  // of the bootstrap
   std::uint64_t seed = 1;
   double lowest_reward = 0.0;  // the range that rewards can have

@@ -54,6 +54,7 @@ void write_estimate(JsonWriter& json, const PolicyEstimate& estimate) {
 void write_policy(JsonWriter& json, const PolicyEvaluation& policy) {
   json.begin_object().field("policy", policy.name);
   json.field("effectiveSampleSize", policy.weights.effective_size);
+  json.field("positiveRewards", policy.weights.positive);
   json.field("meanWeight", policy.weights.mean);
   write_interval(json, "meanWeightInterval", policy.weights.mean_interval);
   json.key("largestWeights").begin_array();
@@ -98,7 +99,8 @@ TextTable log_table(const Evaluation& evaluation) {
 
 TextTable weights_table(const Evaluation& evaluation) {
   TextTable table(
-      {"policy", "effective size", "mean weight", "from", "to", "largest weights", "impossible"});
+      {"policy", "effective size", "rewards above 0", "mean weight", "from", "to",
+       "largest weights", "impossible"});
   for (const PolicyEvaluation& policy : evaluation.slots.front().policies) {
     const WeightHealth& health = policy.weights;
     std::string largest;
@@ -106,6 +108,7 @@ TextTable weights_table(const Evaluation& evaluation) {
       largest += fmt::format("{}{:.3g}", largest.empty() ? "" : " ", weight);
     }
     table.add_row({policy.name, fmt::format("{:.0f}", health.effective_size),
+                   std::to_string(health.positive),
                    fmt::format("{:.4f}", health.mean),
                    fmt::format("{:.4f}", health.mean_interval.low),
                    fmt::format("{:.4f}", health.mean_interval.high), largest,

@@ -254,21 +254,22 @@ void draw_kernel_plot(const std::filesystem::path& folder, const TheoryStudy& st
   std::string script = std::string(kPlotStyle) +
                        "set logscale xy\n"
                        "set xlabel 'width m'\n"
-                       "set ylabel '|G^TG - H| / |H|'\n"
                        "set key top right\n" +
-                       fmt::format(
-                           "set title 'Gradients of a random network tend to the tangent "
-                           "kernel: {}, {} contexts, L = {}' noenhanced\n",
-                           study.environment, study.distinct, study.options.depth) +
                        fmt::format("set xtics {}, 2\nset xrange [{}:{}]\n", first.width,
                                    first.width / 2, study.options.widest * 2);
-  for (const char* kind : {"png", "svg"}) {
-    script += start_picture("kernel", kind, "1000,640") +
-              fmt::format(
-                  "plot 'kernel.dat' with linespoints linewidth 2.5 pointtype 7 linecolor rgb "
-                  "'#0072B2' title 'measured', {} * sqrt({} / x) with lines dashtype (10,5) "
-                  "linecolor rgb '#D55E00' linewidth 2 title 'c/sqrt(m)'\nunset output\n",
-                  first.relative, static_cast<double>(first.width));
+  const std::string title = fmt::format(
+      "Gradients of a random network tend to the tangent kernel: {}, {} contexts, L = {}",
+      study.environment, study.distinct, study.options.depth);
+  for (const PictureKind& kind : kPictureKinds) {
+    script +=
+        start_picture("kernel", kind, {.width = 1000, .height = 640}) + title_command(title, kind) +
+        (kind.is_latex ? "set ylabel '$|G^TG - H| / |H|$'\n" : "set ylabel '|G^TG - H| / |H|'\n") +
+        fmt::format(
+            "plot 'kernel.dat' with linespoints linewidth 2.5 pointtype 7 linecolor rgb "
+            "'#0072B2' title 'measured', {} * sqrt({} / x) with lines dashtype (10,5) "
+            "linecolor rgb '#D55E00' linewidth 2 title 'c/sqrt(m)'\n",
+            first.relative, static_cast<double>(first.width)) +
+        end_picture();
   }
   write_file(folder / "kernel.gp", script);
   run_gnuplot(folder, "kernel.gp");

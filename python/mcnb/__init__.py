@@ -6,14 +6,18 @@
 >>> bandit.learn(user=3, arm=arms[arm], reward=1.0)
 
 Compare policies: `mcnb.run`, `mcnb.environments`, `mcnb.plot`. Write your own: `mcnb.Policy`,
-`mcnb.Environment`. Talk to the service `mcnb serve`: `mcnb.Client`. The guide is docs/PYTHON.md.
+`mcnb.Environment`. Learn from logs, and ask what another policy would have earned: `mcnb.logs`,
+`Bandit.fit`, `mcnb.evaluate`, `mcnb.Exploring`. Talk to the service `mcnb serve`: `mcnb.Client`.
+The guide is docs/PYTHON.md.
 """
 
-from . import environments, plot
+from . import environments, logs, plot
 from ._core import __version__, policies, simd_target
 from .bandit import Bandit
 from .client import Client, Decision, ServiceError
 from .environment import Environment
+from .evaluation import Evaluation, evaluate
+from .exploring import Choice, Exploring
 from .policy import Policy, Setup
 from .results import Result
 from .rounds import Round
@@ -21,9 +25,12 @@ from .runner import run
 
 __all__ = [
     "Bandit",
+    "Choice",
     "Client",
     "Decision",
     "Environment",
+    "Evaluation",
+    "Exploring",
     "Policy",
     "Result",
     "Round",
@@ -31,6 +38,8 @@ __all__ = [
     "Setup",
     "__version__",
     "environments",
+    "evaluate",
+    "logs",
     "plot",
     "policies",
     "run",

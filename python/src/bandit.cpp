@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
+#include "mcnb/evaluate/log_training.h"
 #include "mcnb/numeric/network_pool.h"
 
 namespace mcnb::python {
@@ -329,6 +330,57 @@ void Bandit::start(py::handle user, py::handle arm, py::handle reward, py::handl
   }
 }
 
+void Bandit::decide(py::handle arm) {
+  const std::int64_t chosen = one_whole(arm, "arm", 0, kMostArms - 1);
+  const BanditLock lock(mutex_);
+  if (waiting_.size() != 1) {
+    throw py::value_error("decide: expected one decision before");
+  }
+  waiting_.front().arm = ArmIndex{static_cast<std::uint32_t>(chosen)};
+}
+
+std::uint32_t Bandit::user_number(const std::string& name) {
+  const BanditLock lock(mutex_);
+  const UserId user = names_.of(name, *model_->policy);
+  users_ = model_->policy->user_count();
+  return static_cast<std::uint32_t>(user);
+}
+
+std::vector<std::string> Bandit::user_names() {
+  const BanditLock lock(mutex_);
+  return names_.names();
+}
+
+std::uint64_t Bandit::learn_log(const Log& log, std::uint64_t passes, bool weighted,
+                                double most_weight) {
+  if (setup_.block > 0) {
+    throw py::value_error("fit: expected a bandit without blocks");
+  }
+  const TrainingWeights weights{.importance = weighted, .most = most_weight};
+  const BanditLock lock(mutex_);
+  RoundFeatures features(setup_.features);
+  std::uint64_t learned = 0;
+  waiting_.clear();
+  for (std::uint64_t pass = 0; pass < passes; ++pass) {
+    log.read(true, [&](const LoggedRound& round) {
+      const std::uint64_t number = next_round_++;
+      if (round.excluded || !round.reward) {
+        return;
+      }
+      const std::span<const float> numbers = features.of(round);
+      if (features.dimension() != setup_.features) {
+        throw Error(ErrorKind::kInput,
+                    fmt::format("log: expected {} features, as the bandit has, got {}",
+                                setup_.features, features.dimension()));
+      }
+      learn_round(*model_->policy, names_, {number, round, numbers}, weights, setup_.seed);
+      users_ = model_->policy->user_count();
+      ++learned;
+    });
+  }
+  return learned;
+}
+
 void Bandit::add_users(py::handle count) {
   const std::int64_t more = one_whole(count, "count", 1, NetworkPool::kMaxUsers);
   const BanditLock lock(mutex_);
@@ -350,6 +402,9 @@ bool Bandit::forget(py::handle user) {
 void Bandit::reset() {
   const BanditLock lock(mutex_);
   model_ = std::make_shared<Model>(setup_);
+  if (names_.names().size() > model_->policy->user_count()) {  // users with names stay known
+    model_->policy->add_users(names_.names().size() - model_->policy->user_count());
+  }
   next_round_ = 0;
   waiting_.clear();
   decided_.clear();

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "mcnb/bandit/policies.h"
+#include "mcnb/evaluate/policies/log_users.h"
 #include "python/src/arrays.h"
 #include "python/src/decided_rounds.h"
+#include "python/src/logs.h"
 
 namespace mcnb {
 class Mcnb;
@@ -63,7 +65,8 @@ class Bandit {
     throw py::value_error("expected a Bandit that was made: Bandit.__init__ has not been called");
   }
   static void operator delete(void* memory) { ::operator delete(memory); }
-  // Throw Error (kCorrupt, kSystem) if `save` or `bytes` did not write it. 0 threads: as saved.
+  // Throw Error (kCorrupt, kSystem) if `save` or `bytes` did not write it, nor save_policy_file or
+  // LogTraining (`load`). 0 threads: as saved.
   static std::unique_ptr<Bandit> load(const std::string& path, std::size_t threads, Device device);
   static std::unique_ptr<Bandit> from_bytes(const std::string& bytes, Device device);
 
@@ -79,6 +82,13 @@ class Bandit {
   void learn(py::handle user, py::handle arm, py::handle reward, py::handle item, py::handle offset,
              py::handle round, py::handle index);
   void start(py::handle user, py::handle arm, py::handle reward, py::handle offset);
+  // Feedback on the last decision is about this arm, whatever `choose` returned.
+  void decide(py::handle arm);
+  // Learns a log, several times over; see LogTraining. Returns how many rounds were learned.
+  std::uint64_t learn_log(const Log& log, std::uint64_t passes, bool weighted, double most_weight);
+  // The number of a user who is known by name; a new name becomes a new user.
+  std::uint32_t user_number(const std::string& name);
+  std::vector<std::string> user_names();
   void add_users(py::handle count);
   bool forget(py::handle user);
   void reset();
@@ -98,6 +108,8 @@ class Bandit {
   // Mean seconds of `choose` without Python, over this many rounds like the given one.
   double time_choose(py::handle user, py::handle arms, py::handle rounds);
 
+  // The names of the users who have names. Requires the lock or a copy that nobody else has.
+  LogUsers& names() { return names_; }
   // Returns the policy for the runner. Nothing else may use it while the runner does.
   std::shared_ptr<Model> model() { return model_; }
 
@@ -120,6 +132,8 @@ class Bandit {
   void address(ArmsRead& read) const;
   void settle(const ArmsRead& read);
   void write(StateWriter& writer);
+  static std::unique_ptr<Bandit> from_policy_file(const std::string& path, std::size_t threads,
+                                                  Device device);
   static std::unique_ptr<Bandit> read_state(StateReader& reader, std::size_t threads,
                                             Device device);
 
@@ -129,6 +143,7 @@ class Bandit {
   std::uint64_t next_round_ = 0;
   std::deque<Decision> waiting_;  // the decisions of the last choose that had no feedback yet
   DecidedRounds decided_;         // all rounds of the last choose
+  LogUsers names_;
   std::atomic<std::size_t> users_;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <utility>
 
+#include "mcnb/bandit/exploration.h"
 #include "mcnb/numeric/network_pool.h"
 #include "python/src/bandit.h"
 
@@ -129,6 +131,10 @@ void bind_learning(py::class_<Bandit>& bandit) {
       .def("start", &Bandit::start, py::arg("user"), py::arg("arm"), py::arg("reward"),
            py::kw_only(), py::arg("offset") = none,
            "Learns one sample that is known about a user before the first round.")
+      .def("decide", &Bandit::decide, py::arg("arm"))
+      .def("learn_log", &Bandit::learn_log, py::arg("log"), py::arg("passes"), py::arg("weighted"),
+           py::arg("most_weight"))
+      .def("user_number", &Bandit::user_number, py::arg("name"))
       .def("add_users", &Bandit::add_users, py::arg("count"),
            "Adds users. Their numbers follow those of the present users.")
       .def("forget", &Bandit::forget, py::arg("user"),
@@ -152,6 +158,7 @@ void bind_properties(py::class_<Bandit>& bandit) {
                              [](const Bandit& b) { return device_name(b.setup().device); })
       .def_property_readonly("threads", [](const Bandit& b) { return b.setup().threads; })
       .def_property_readonly("users", &Bandit::users)
+      .def_property_readonly("user_names", &Bandit::user_names)
       .def_property_readonly("last_round", &Bandit::last_round)
       .def_property_readonly("memory", &Bandit::memory_bytes)
       .def_property_readonly("steps", [](Bandit& self) {
@@ -163,9 +170,31 @@ void bind_properties(py::class_<Bandit>& bandit) {
       });
 }
 
+// The probabilities of arms with these estimates and values; arms whose value is minus infinity
+// were not considered.
+std::vector<double> probabilities_of(const std::string& exploration,
+                                     const std::vector<double>& estimates,
+                                     const std::vector<double>& values) {
+  std::vector<Score> scores;
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    scores.emplace_back(estimates[i]);
+    scores.back().value = values.at(i);
+    scores.back().considered = std::isfinite(values[i]);
+  }
+  return choice_probabilities(parse_exploration(exploration), scores);
+}
+
 }  // namespace
 
 void bind_bandit(py::module_& module) {
+  module.def(
+      "choice_probabilities",
+      [](const std::string& exploration, const std::vector<double>& estimates,
+         const std::vector<double>& values) {
+        const std::vector<double> found = probabilities_of(exploration, estimates, values);
+        return py::array_t<double>(static_cast<py::ssize_t>(found.size()), found.data());
+      },
+      py::arg("exploration"), py::arg("estimates"), py::arg("values"));
   module.def("is_made", &is_made, py::arg("bandit"));
   py::class_<Bandit> bandit(module, "Bandit");
   bind_making(bandit);

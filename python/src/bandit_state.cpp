@@ -3,6 +3,7 @@
 #include <sstream>
 #include <utility>
 
+#include "mcnb/bandit/saved_policy.h"
 #include "mcnb/base/option_codec.h"
 #include "mcnb/numeric/network_pool.h"
 #include "python/src/bandit.h"
@@ -10,7 +11,7 @@
 namespace mcnb::python {
 namespace {
 
-const StateHeader kBanditFile{.kind = "python-bandit", .version = 2};
+const StateHeader kBanditFile{.kind = "python-bandit", .version = 3};
 constexpr std::uint64_t kLongestText = 1 << 16;
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 40;
 constexpr const char* kPickle = "a pickled bandit";
@@ -22,6 +23,16 @@ T read_limited(StateReader& reader, std::uint64_t most) {
     reader.fail("a number of the bandit is larger than it can be");
   }
   return static_cast<T>(value);
+}
+
+// Names are there from version 3 on.
+std::vector<std::string> read_names(StateReader& reader) {
+  std::vector<std::string> names;
+  const std::uint64_t count = reader.version() < 3 ? 0 : reader.read_count(NetworkPool::kMaxUsers);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    names.push_back(reader.read_string(kLongestText));
+  }
+  return names;
 }
 
 }  // namespace
@@ -42,6 +53,10 @@ void Bandit::write(StateWriter& writer) {
     writer.write(decision.arm);
   }
   decided_.save(writer);
+  writer.write_count(names_.names().size());
+  for (const std::string& name : names_.names()) {
+    writer.write_string(name);
+  }
   model_->policy->save(writer);
 }
 
@@ -82,7 +97,38 @@ std::unique_ptr<Bandit> Bandit::read_state(StateReader& reader, std::size_t thre
   bandit->next_round_ = next_round;
   bandit->waiting_ = std::move(decisions);
   bandit->decided_.load(reader);
+  bandit->names_ = LogUsers(read_names(reader));
   bandit->model_->policy->load(reader);
+  bandit->users_ = bandit->model_->policy->user_count();
+  if (bandit->names_.names().size() > bandit->users_) {
+    reader.fail("more users have names than there are");
+  }
+  return bandit;
+}
+
+// A policy that `mcnb train` or the C++ library saved.
+std::unique_ptr<Bandit> Bandit::from_policy_file(const std::string& path, std::size_t threads,
+                                                 Device device) {
+  ThreadPool one(1);
+  SavedPolicy saved = load_saved_policy(path, one);
+  BanditSetup setup{.policy = saved.spec,
+                    .features = saved.setup.inputs,
+                    .users = saved.setup.users,
+                    .seed = saved.setup.seed,
+                    .threads = threads == 0 ? 1 : threads,
+                    .block = saved.setup.block_length,
+                    .device = device};
+  auto bandit = std::unique_ptr<Bandit>(::new Bandit(setup));
+  bandit->model_->policy = load_policy_file(path, saved.spec,
+                                            {.inputs = setup.features,
+                                             .users = setup.users,
+                                             .seed = setup.seed,
+                                             .threads = &bandit->model_->threads,
+                                             .user_features = {},
+                                             .block_length = setup.block,
+                                             .device = device});
+  bandit->next_round_ = saved.memory.next_round;
+  bandit->names_ = LogUsers(std::move(saved.memory.users));
   bandit->users_ = bandit->model_->policy->user_count();
   return bandit;
 }
@@ -94,6 +140,9 @@ void Bandit::save(const std::string& path) {
 
 std::unique_ptr<Bandit> Bandit::load(const std::string& path, std::size_t threads, Device device) {
   const py::gil_scoped_release release;
+  if (is_policy_file(path)) {
+    return from_policy_file(path, threads, device);
+  }
   std::unique_ptr<Bandit> bandit;
   load_state_file(path, kBanditFile,
                   [&](StateReader& reader) { bandit = read_state(reader, threads, device); });

@@ -8,6 +8,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/numeric/kernels.h"
 #include "python/src/bandit.h"
+#include "python/src/logs.h"
 #include "python/src/runs.h"
 
 namespace mcnb::python {
@@ -59,7 +60,9 @@ PYBIND11_MODULE(_core, module) {
   kernels::use_simd_settings(std::getenv("MCNB_SIMD_LIMIT"), std::getenv("MCNB_SIMD"));
   module.attr("__version__") = MCNB_VERSION;
   module.attr("simd_target") = kernels::simd_target();
+  bind_logs(module);  // before what takes logs
   bind_bandit(module);
+  bind_evaluation(module);
   bind_runs(module);
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "mcnb/bandit/saved_policy.h"
 #include "mcnb/base/option_codec.h"
 #include "tests/bandit/every_policy.h"
 #include "tests/temporary_folder.h"
@@ -75,7 +76,7 @@ TEST(PolicyFiles, OfVersion1AreRead) {
   save_policy_file(path, spec, setup, *policy);
   OptionValues identity;
   try {
-    load_state_file(path, {"policy", 2}, [&](StateReader& reader) {
+    load_state_file(path, {"policy", 3}, [&](StateReader& reader) {
       identity = read_options(reader);
       throw Error(ErrorKind::kUsage, "the rest is not needed");
     });
@@ -98,6 +99,25 @@ TEST(PolicyFiles, OfVersion1AreRead) {
   identity["seed"] = "6";
   rewrite(1);
   expect_error(ErrorKind::kUsage, "seed", [&] { load_policy_file(path, spec, setup); });
+}
+
+TEST(PolicyFiles, KeepTheNamesOfUsers) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "policy.state").string();
+  ThreadPool threads(1);
+  const PolicySpec spec = parse_policy("linucb");
+  const PolicySetup setup{.inputs = 4, .users = 1, .seed = 3, .threads = &threads};
+  const auto policy = make_policy(spec, setup);
+  policy->add_users(1);
+  save_trained_policy(path, spec, setup, *policy, {.users = {"ann", ""}, .next_round = 17});
+  const SavedPolicy saved = load_saved_policy(path, threads);
+  EXPECT_EQ(saved.memory.users, (std::vector<std::string>{"ann", ""}));
+  EXPECT_EQ(saved.memory.next_round, 17U);
+  EXPECT_TRUE(cases::saved(*saved.policy) == cases::saved(*policy));
+  EXPECT_NO_THROW(load_policy_file(path, spec, setup));
+  save_trained_policy(path, spec, setup, *policy, {.users = {"a", "b", "c"}});
+  expect_error(ErrorKind::kCorrupt, "more users have names than there are",
+               [&] { load_saved_policy(path, threads); });
 }
 
 TEST(PolicyFiles, ThatAreDamagedOrMissingAreRefused) {

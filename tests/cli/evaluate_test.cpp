@@ -32,6 +32,15 @@ TEST(EvaluateCommand, PrintsEstimatesAndWritesFiles) {
   EXPECT_EQ(json["slots"][0]["policies"].size(), 2U);
   EXPECT_TRUE(file_contents(folder / "out/estimates.csv").starts_with("slot,policy,estimator"));
   EXPECT_FALSE(file_contents(folder / "out/estimates.svg").empty());
+  EXPECT_FALSE(file_contents(folder / "out/weight-shares.svg").empty());
+  EXPECT_NE(file_contents(folder / "out/weights.tex").find("\\toprule"), std::string::npos);
+  // It is a section of the page, which needs no runs.
+  const ProgramOutcome report = run_program({"report", "--output", folder.path().string()});
+  EXPECT_EQ(report.status, 0) << report.errors;
+  const std::string page = file_contents(folder / "report.html");
+  EXPECT_NE(page.find("What other policies would have earned: log.dsjson"), std::string::npos);
+  EXPECT_NE(page.find("effective size"), std::string::npos);
+  EXPECT_NE(page.find("id=\"gnuplot_plot_"), std::string::npos);
 
   const ProgramOutcome again =
       run_program({"evaluate", log, "--policy", "random,action=a1", "--estimators", "snips,dr",
@@ -50,6 +59,12 @@ TEST(EvaluateCommand, SaysWhatIsWrong) {
     return run_program(more);
   };
   EXPECT_EQ(outcome({}).status, 2);
+  put_file(folder / "rows.csv", "probability,policy_probability,reward\n0.5,0.5,1\n0.5,0,0\n");
+  const ProgramOutcome table = run_program({"evaluate", folder / "rows.csv"});
+  EXPECT_EQ(table.status, 0) << table.errors;
+  EXPECT_NE(table.output.find("SNIPS"), std::string::npos);
+  EXPECT_EQ(table.output.find("DRos"), std::string::npos);  // it has no model
+  EXPECT_EQ(run_program({"evaluate", folder / "rows.csv", "--policy", "random"}).status, 2);
   for (const auto& [arguments, words] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--policy", "best"}, "policy \"best\": expected random, first, action=ID"},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "mcnb/evaluate/estimate/estimator_sums.h"
 #include "mcnb/evaluate/estimate/log_health.h"
 #include "mcnb/evaluate/estimate/reward_model.h"
 #include "tests/evaluate/synthetic_log.h"
@@ -59,6 +60,12 @@ double plain_value(Estimator estimator, double m, const std::vector<EvaluatedRow
   return 0.0;
 }
 
+EstimatorSums sums_of(Estimator estimator, const std::vector<EvaluatedRow>& rows) {
+  EstimatorSums sums(estimator);
+  sums.add(rows);
+  return sums;
+}
+
 TEST(Estimators, EqualTheirPlainFormulas) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const std::vector<EvaluatedRow> rows = cases::drawn_rows(seed, 500);
@@ -86,24 +93,50 @@ TEST(Estimators, LimitsHaveTheLeastEstimatedError) {
     }
     return squares / (count * count) + std::pow(value - plain_value(estimator, kNoLimit, rows), 2);
   };
-  double largest = 0.0;
-  for (const EvaluatedRow& row : rows) {
-    largest = std::max(largest, row.weight);
-  }
   for (const Estimator estimator :
        {Estimator::kClippedIps, Estimator::kSwitch, Estimator::kShrinkage}) {
-    const double chosen = choose_parameter(estimator, rows);
+    const double chosen = sums_of(estimator, rows).limit();
     double least = squared_error(estimator, kNoLimit);
-    for (int i = 1; i <= 20; ++i) {
-      const double tried = estimator == Estimator::kShrinkage
-                               ? 256.0 * largest * largest * std::pow(0.25, i)
-                               : largest * std::pow(0.5, i);
-      least = std::min(least, squared_error(estimator, tried));
+    for (int i = 0; i < 20; ++i) {
+      const double base = estimator == Estimator::kShrinkage ? 4.0 : 2.0;
+      least = std::min(least, squared_error(estimator, std::pow(base, i) / 8.0));
     }
-    EXPECT_NEAR(squared_error(estimator, chosen), least, 1e-15) << name_of(estimator);
+    EXPECT_NEAR(squared_error(estimator, chosen), least, 1e-12) << name_of(estimator);
     EXPECT_LT(chosen, kNoLimit) << name_of(estimator);
   }
-  EXPECT_EQ(choose_parameter(Estimator::kIps, rows), kNoLimit);
+  EXPECT_EQ(sums_of(Estimator::kIps, rows).limit(), kNoLimit);
+}
+
+// Rows come in pieces of any length; long logs join their groups.
+TEST(Estimators, SumsAreThoseOfThePlainFormulas) {
+  for (const std::size_t count : {std::size_t{300}, 2 * GroupedFractions::kMostGroups + 77}) {
+    std::vector<EvaluatedRow> rows = cases::drawn_rows(11, count);
+    for (EvaluatedRow& row : rows) {
+      row.sample_weight = 1.5;
+    }
+    for (const Estimator estimator : kEveryEstimator) {
+      EstimatorSums sums(estimator);
+      std::span<const EvaluatedRow> left(rows);
+      for (std::size_t part = 1; !left.empty(); part = part % 700 + 3) {
+        const auto now = left.first(std::min(part, left.size()));
+        sums.add(now);
+        left = left.subspan(now.size());
+      }
+      EXPECT_NEAR(sums.value(), plain_value(estimator, sums.limit(), rows), 1e-9);
+      EXPECT_NEAR(sums.unlimited(), plain_value(estimator, kNoLimit, rows), 1e-9);
+      EXPECT_LE(sums.groups().groups().size(), GroupedFractions::kMostGroups);
+      if (estimator != Estimator::kSnips) {
+        std::vector<double> values;
+        for (const EvaluatedRow& row : rows) {
+          const Fraction fraction = fraction_of(estimator, sums.limit(), row);
+          values.push_back(fraction.numerator / fraction.denominator);
+        }
+        const Interval plain = empirical_bernstein(values, 7.0);
+        EXPECT_NEAR(sums.bernstein(7.0).low, plain.low, 1e-9) << name_of(estimator);
+        EXPECT_NEAR(sums.bernstein(7.0).high, plain.high, 1e-9) << name_of(estimator);
+      }
+    }
+  }
 }
 
 TEST(Estimators, AreNamedByFlags) {
@@ -117,7 +150,7 @@ TEST(Estimators, AreNamedByFlags) {
 TEST(RewardModel, PredictsFromOtherFoldsOnly) {
   constexpr std::size_t kDimension = 3;
   constexpr double kLambda = 0.5;
-  CrossFittedModel model(kDimension, kLambda);
+  CrossFittedRidge model(kDimension, kLambda);
   std::vector<std::array<float, kDimension>> inputs;
   std::vector<double> rewards;
   for (std::uint64_t i = 0; i < 60; ++i) {
@@ -168,9 +201,65 @@ TEST(RewardModel, PredictsFromOtherFoldsOnly) {
   }
 }
 
+// A reward that only an interaction explains: a ridge regression sees nothing in it.
+TEST(RewardModel, NetworksLearnWhatRidgeRegressionsCannot) {
+  constexpr std::size_t kRounds = 3000;
+  CrossFittedRidge ridge(2, 1.0);
+  CrossFittedNetwork network(2, 1);
+  CrossFittedNetwork twin(2, 1);
+  const auto input_of = [](std::uint64_t i) {
+    Rng rng(12, Stream::kTest, i);
+    return std::array<float, 2>{rng.chance(0.5) ? 1.0F : -1.0F, rng.chance(0.5) ? 1.0F : -1.0F};
+  };
+  const auto reward_of = [&](std::uint64_t i) {
+    return input_of(i)[0] == input_of(i)[1] ? 1.0 : 0.0;
+  };
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    ridge.add(i, input_of(i), reward_of(i));
+    network.add(i, input_of(i), reward_of(i));
+    twin.add(i, input_of(i), reward_of(i));
+  }
+  network.finish();
+  twin.finish();
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    double of_ridge = 0.0;
+    double of_network = 0.0;
+    double of_twin = 0.0;
+    ridge.predict(i, input_of(i), {&of_ridge, 1});
+    network.predict(i, input_of(i), {&of_network, 1});
+    twin.predict(i, input_of(i), {&of_twin, 1});
+    EXPECT_NEAR(of_ridge, 0.5, 0.1);
+    EXPECT_NEAR(of_network, reward_of(i), 0.1);
+    EXPECT_EQ(of_network, of_twin);
+  }
+}
+
+// No network may know the reward of a round that it predicts: one round with a strange reward does
+// not change what is predicted of itself.
+TEST(RewardModel, NetworksPredictFromOtherFoldsOnly) {
+  std::array<double, 2> predicted{};
+  for (const int strange : {0, 1}) {
+    CrossFittedNetwork network(2, 1);
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      Rng rng(13, Stream::kTest, i);
+      const std::array<float, 2> input{static_cast<float>(rng.normal()), 1.0F};
+      network.add(i, input,
+                  i % CrossFittedNetwork::kFolds == 3 && strange == 1 ? 1.0 : rng.uniform());
+    }
+    network.finish();
+    const std::array<float, 2> input{0.3F, 1.0F};
+    network.predict(3, input, {&predicted[static_cast<std::size_t>(strange)], 1});
+  }
+  EXPECT_EQ(predicted[0], predicted[1]);
+}
+
 TEST(LogHealth, WeightsAreJudgedAsThePlainFormulasDo) {
   const std::vector<EvaluatedRow> rows = cases::drawn_rows(7, 400);
-  const WeightHealth health = weight_health(rows);
+  WeightSums weights;
+  for (const EvaluatedRow& row : rows) {
+    weights.add(row.weight, row.reward);
+  }
+  const WeightHealth health = weights.health();
   double sum = 0.0;
   double squares = 0.0;
   double largest = 0.0;
@@ -190,6 +279,16 @@ TEST(LogHealth, WeightsAreJudgedAsThePlainFormulasDo) {
   ASSERT_EQ(health.largest.size(), 5U);
   EXPECT_EQ(health.largest[0], largest);
   EXPECT_TRUE(std::ranges::is_sorted(health.largest, std::greater<>()));
+  EXPECT_EQ(health.positive, static_cast<std::uint64_t>(std::ranges::count_if(
+                                 rows, [](const EvaluatedRow& row) { return row.weight > 0.0; })));
+  ASSERT_GT(health.shares.size(), 5U);
+  for (const WeightShare& one : health.shares) {
+    const auto at_least = std::ranges::count_if(
+        rows, [&](const EvaluatedRow& row) { return row.weight >= one.weight; });
+    EXPECT_EQ(one.share, static_cast<double>(at_least) / 400.0) << one.weight;
+  }
+  EXPECT_GT(health.shares.front().weight, 0.75 / 1.02);  // the least weight is 1 / 1.02
+  EXPECT_GT(health.shares.back().weight, 0.75 * largest);
 }
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "mcnb/evaluate/column_evaluation.h"
+#include "mcnb/evaluate/estimate/estimator_sums.h"
 #include "mcnb/evaluate/estimate/reward_model.h"
 #include "mcnb/evaluate/estimate/round_features.h"
 #include "mcnb/evaluate/evaluation_report.h"
+#include "mcnb/evaluate/readers/column_reader.h"
 #include "tests/evaluate/log_cases.h"
 #include "tests/evaluate/synthetic_log.h"
 #include "tests/expect_error.h"
@@ -36,41 +39,182 @@ EvaluationOptions options_for(std::vector<std::string> policies) {
   return options;
 }
 
-TEST(Evaluation, IntervalsOfUnbiasedEstimatorsHoldTheTruth) {
-  const SyntheticWorld world{.epsilon = 0.6};
-  const EvaluationOptions options = options_for({"random", "action=a1"});
-  const std::vector<double> truth{world.value_of_random(), world.value_of_action(1)};
-  const int logs = kSanitized ? 20 : repeats(200, 1000);
-  std::map<std::pair<std::string, Estimator>, int> held;
+// Whether the anytime interval holds the truth whenever one looks.
+bool holds_all_the_way(const std::vector<LoggedRound>& rounds, std::size_t action, double truth) {
+  ConfidenceSequence sequence(0.0, 1.0);
+  const std::size_t looks = std::max<std::size_t>(1, rounds.size() / 40);
+  for (std::size_t t = 0; t < rounds.size(); ++t) {
+    sequence.add(rounds[t].chosen == action ? 1.0 / rounds[t].probability : 0.0, *rounds[t].reward);
+    if ((t + 1) % looks == 0 && !sequence.interval().contains(truth)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// How often intervals hold the truth, of the logs that have what the intervals ask for: by policy
+// and estimator.
+struct Coverage {
+  int logs = 0;
   int anytime = 0;
+  std::map<Estimator, int> held;
+};
+
+std::vector<Coverage> coverage_of(const SyntheticWorld& world, std::uint64_t rounds,
+                                  std::size_t action, int logs) {
+  const EvaluationOptions options = options_for({"random", fmt::format("action=a{}", action)});
+  const std::vector<double> truth{world.value_of_random(), world.value_of_action(action)};
+  std::vector<Coverage> all(truth.size());
   for (int log = 0; log < logs; ++log) {
     const std::uint64_t seed = test_seed() * 10'000 + static_cast<std::uint64_t>(log);
-    const Evaluation evaluation = evaluate(synthetic_log(world, seed, 1200), options);
+    const std::vector<LoggedRound> played = synthetic_log(world, seed, rounds);
+    const Evaluation evaluation = evaluate(played, options);
     for (std::size_t k = 0; k < truth.size(); ++k) {
       const PolicyEvaluation& policy = evaluation.slots.front().policies[k];
-      ASSERT_GE(policy.weights.effective_size, 200.0);
-      ASSERT_GE(evaluation.log.positive, 30U);
+      if (policy.weights.effective_size < 200.0 || policy.weights.positive < 30) {
+        continue;
+      }
+      ++all[k].logs;
+      all[k].anytime += policy.anytime->contains(truth[k]) &&
+                                (k == 0 || holds_all_the_way(played, action, truth[k]))
+                            ? 1
+                            : 0;
       for (const PolicyEstimate& estimate : policy.estimates) {
-        held[{policy.name, estimate.estimator}] += estimate.bootstrap.contains(truth[k]) ? 1 : 0;
+        all[k].held[estimate.estimator] += estimate.bootstrap.contains(truth[k]) ? 1 : 0;
         if (is_unbiased(estimate.estimator) && estimate.bernstein) {
           EXPECT_TRUE(estimate.bernstein->contains(truth[k])) << name_of(estimate.estimator);
         }
       }
-      anytime += policy.anytime->contains(truth[k]) ? 1 : 0;
     }
   }
-  const double least = logs >= 1000 ? 0.93 : logs >= 200 ? 0.885 : 0.75;  // few logs scatter
-  for (const auto& [name, count] : held) {
-    const double share = static_cast<double>(count) / logs;
-    const std::string text = name.first + " " + name_of(name.second);
-    RecordProperty(std::to_string(static_cast<int>(name.second)) + name.first.substr(0, 6),
-                   std::to_string(share));
-    if (is_unbiased(name.second)) {
-      EXPECT_GE(share, least) << text;
-      EXPECT_TRUE(logs < 200 || share <= 0.995) << text;  // not so wide that they say nothing
+  return all;
+}
+
+// Logs with plenty of exploration, and logs of ten actions of which one is only taken to explore.
+// tests/run_long looks at 1,000 of each, and at logs that explore less.
+TEST(Evaluation, IntervalsOfUnbiasedEstimatorsHoldTheTruth) {
+  struct Case {
+    SyntheticWorld world;
+    std::uint64_t rounds;
+    std::size_t action;
+    int share;  // one of so many logs
+  };
+  const int most = kSanitized ? 20 : static_cast<int>(repeats("MCNB_LOGS", 200));
+  const bool whole = most >= 1000;
+  std::vector<Case> cases{{{.actions = 4, .epsilon = 0.6}, 1200, 1, 1}};
+  if (!kSanitized) {
+    cases.push_back({{.actions = 10, .epsilon = 0.25}, 9000, 5, whole ? 1 : 8});
+  }
+  if (whole) {
+    cases.push_back({{.actions = 10, .epsilon = 0.1}, 25'000, 5, 1});
+  }
+  for (const auto& [world, rounds, action, share] : cases) {
+    const int logs = most / share;
+    // Few logs scatter: three deviations of a share of 95 %.
+    const double least = 0.93 - (whole ? 0.0 : 3.0 * std::sqrt(0.95 * 0.05 / logs));
+    for (const Coverage& found : coverage_of(world, rounds, action, logs)) {
+      EXPECT_GE(found.logs, logs * 9 / 10) << "logs with too few rounds";
+      EXPECT_GE(found.anytime, found.logs * 95 / 100);
+      for (const auto& [estimator, held] : found.held) {
+        const double part = static_cast<double>(held) / found.logs;
+        const std::string text =
+            fmt::format("{} of {} actions, {} rounds", name_of(estimator), world.actions, rounds);
+        if (whole) {
+          fmt::print("{}: {:.3f} of {} logs\n", text, part, found.logs);
+        }
+        if (is_unbiased(estimator)) {
+          EXPECT_GE(part, least) << text;
+          EXPECT_TRUE(logs < 200 || part <= 0.995) << text;  // not so wide that they say nothing
+        }
+      }
     }
   }
-  EXPECT_GE(anytime, logs * 2 * 95 / 100);
+}
+
+TEST(Evaluation, ModelsOfRewardsMayBeNetworks) {
+  const SyntheticWorld world{.epsilon = 0.6};
+  EvaluationOptions options = options_for({"random", "action=a1"});
+  options.model = RewardModel::kNetwork;
+  options.estimators = {Estimator::kDirect, Estimator::kDoublyRobust};
+  const Evaluation evaluation =
+      evaluate(synthetic_log(world, 21, kSanitized ? 600 : 3000), options);
+  EXPECT_EQ(
+      evaluation_json(evaluation),
+      evaluation_json(evaluate(synthetic_log(world, 21, kSanitized ? 600 : 3000), options, 4)));
+  const std::array<double, 2> truth{world.value_of_random(), world.value_of_action(1)};
+  for (std::size_t k = 0; k < 2; ++k) {
+    for (const PolicyEstimate& estimate : evaluation.slots[0].policies[k].estimates) {
+      EXPECT_NEAR(estimate.value, truth[k], kSanitized ? 0.15 : 0.05)
+          << name_of(estimate.estimator);
+    }
+  }
+  expect_error(ErrorKind::kUsage, "expected ridge or network", [] { parse_reward_model("tree"); });
+}
+
+// The table of one policy says what the log says.
+TEST(Evaluation, ATableOfProbabilitiesIsEvaluatedInOnePass) {
+  const std::vector<EvaluatedRow> rows = cases::drawn_rows(31, 900);
+  std::string text = "extra,reward,probability,policy_probability,model_logged,model_policy\r\n";
+  std::vector<EvaluatedRow> expected;
+  for (const EvaluatedRow& row : rows) {
+    const double policy = row.weight > 0.0 ? std::min(1.0, row.weight / 60.0) : 0.0;
+    text += fmt::format("x y,{},{},{},{:e},{}\r\n", row.reward, 1.0 / 60.0, policy,
+                        row.model_logged, row.model_policy);
+    expected.push_back(row);
+    expected.back().weight = policy / (1.0 / 60.0);
+    expected.back().sample_weight = 1.0;
+  }
+  EvaluationOptions options = options_for({});
+  const ColumnEvaluation found = evaluate_columns(text_input(text, "table"), options, 0);
+  const PolicyEvaluation& policy = found.evaluation.slots.front().policies.front();
+  ASSERT_EQ(policy.estimates.size(), kEveryEstimator.size());
+  for (const PolicyEstimate& estimate : policy.estimates) {
+    // Numbers of {:e} have seven digits.
+    EXPECT_NEAR(estimate.value, value_of(estimate.estimator, estimate.parameter, expected), 1e-5);
+  }
+  EXPECT_EQ(found.evaluation.log.rounds, 900U);
+  const std::string header = "probability,policy_probability,reward\n";
+  const auto evaluated = [&](const std::string& lines, std::uint64_t skip_bad) {
+    return evaluate_columns(text_input(header + lines, "t.csv"), options, skip_bad);
+  };
+  EXPECT_EQ(evaluated("0.5,1,1\n0.5,x,1\n0.25,0,0\n", 1).skipped, 1U);
+  for (const auto& [line, words] : std::vector<std::pair<std::string, std::string>>{
+           {"0.5,x,1", "t.csv:2: policy_probability: expected a finite number, found \"x\""},
+           {"0.5,1", "t.csv:2: expected 3 columns, found 2"},
+           {"0.5,1,1,1", "t.csv:2: expected 3 columns, found 4"},
+           {"0.5,,1", "t.csv:2: policy_probability: expected a finite number, found \"\""},
+           {"0,1,1", "t.csv:2: probability: expected a number above 0"},
+           {"0.5,1.5,1", "t.csv:2: policy_probability: expected a number in [0, 1]"},
+           {"0.5,1,nan", "t.csv:2: reward: expected a finite number"}}) {
+    expect_error(ErrorKind::kInput, words, [&] { evaluated(line + "\n", 0); });
+  }
+  expect_error(ErrorKind::kInput, "log with exploration", [&] { evaluated("1,1,1\n1,0,0\n", 0); });
+  expect_error(ErrorKind::kInput, "t.csv:1: expected the columns probability", [&] {
+    evaluate_columns(text_input("policy_probability,reward\n", "t.csv"), options, 0);
+  });
+}
+
+// Any text of a number is the double that the C library reads.
+TEST(ColumnReader, ReadsNumbersToTheLastBit) {
+  std::string text = "reward,probability,policy_probability\n";
+  std::vector<double> expected;
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    Rng rng(32, Stream::kTest, i);
+    const double number =
+        (rng.uniform() - 0.5) * std::pow(10.0, static_cast<int>(rng.below(9)) - 4);
+    const std::string form = fmt::format("{{:.{}{}}}", rng.below(18), rng.chance(0.2) ? "e" : "f");
+    const std::string written = fmt::format(fmt::runtime(form), number);
+    text += written + ",0.5,0.25\n";
+    expected.push_back(std::stod(written));
+  }
+  ColumnReader reader(text_input(text, "table"), 0);
+  std::vector<PolicyRow> rows(4000);
+  ASSERT_EQ(reader.read(rows), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(rows[i].row.reward, expected[i]);
+    EXPECT_EQ(rows[i].row.weight, 0.5);
+  }
+  EXPECT_EQ(reader.read(rows), 0U);
 }
 
 // The log chooses by what the model cannot see.
@@ -96,7 +240,7 @@ TEST(Evaluation, RowsAreThoseOfThePlainMethod) {
   EvaluationOptions options = options_for({"first"});
   options.baseline = "random";
   RoundFeatures features(16);
-  CrossFittedModel model(16, options.lambda);
+  CrossFittedRidge model(16, options.lambda);
   for (std::uint64_t i = 0; i < rounds.size(); ++i) {
     const std::span<const float> all = features.of(rounds[i]);
     model.add(i, all.subspan(rounds[i].chosen * 16, 16), *rounds[i].reward);
@@ -121,11 +265,14 @@ TEST(Evaluation, RowsAreThoseOfThePlainMethod) {
   const PolicyEvaluation& policy = evaluation.slots.front().policies.front();
   ASSERT_EQ(policy.estimates.size(), kEveryEstimator.size());
   for (const PolicyEstimate& estimate : policy.estimates) {
-    const double m = choose_parameter(estimate.estimator, first);
+    EstimatorSums sums(estimate.estimator);
+    sums.add(first);
+    const double m = sums.limit();
     EXPECT_EQ(estimate.parameter, m);
     EXPECT_NEAR(estimate.value, value_of(estimate.estimator, m, first), 1e-12);
-    const double reference =
-        value_of(estimate.estimator, choose_parameter(estimate.estimator, random), random);
+    EstimatorSums other(estimate.estimator);
+    other.add(random);
+    const double reference = value_of(estimate.estimator, other.limit(), random);
     EXPECT_NEAR(estimate.difference, estimate.value - reference, 1e-12);
     EXPECT_TRUE(estimate.difference_interval.contains(estimate.difference));
     EXPECT_TRUE(estimate.bootstrap.contains(estimate.value));
@@ -227,6 +374,15 @@ TEST(Evaluation, WarnsOfWhatIsWrongWithALog) {
   EXPECT_TRUE(has(evaluation, "action=a3: 100.00 % of its decisions were impossible"));
   EXPECT_TRUE(has(evaluation, "leave the range 0 to 1"));
   EXPECT_FALSE(evaluation.slots.front().policies.front().anytime.has_value());
+
+  // The rewards are those of actions that the policy never takes.
+  rounds = sound;
+  for (LoggedRound& round : rounds) {
+    round.reward = round.chosen == 3 ? *round.reward : 0.0;
+  }
+  evaluation = evaluate(rounds, options_for({"random", "action=a1"}));
+  EXPECT_TRUE(has(evaluation, "action=a1: only 0 rewards above 0"));
+  EXPECT_FALSE(has(evaluation, "random: only"));
 }
 
 // A dropped round is replaced by those like it: rewards were dropped with the probability 1/2.
@@ -252,9 +408,9 @@ TEST(Evaluation, RoundsCountForThoseThatWereDropped) {
   }
 }
 
-// A sanity check with the published logs: what the log of one policy says of the other holds the
-// other's own click rate, as far as 46 and 69 clicks can tell. `bts` is approximated by how often
-// it showed each item in each position; its true probabilities vary.
+// A sanity check with the published logs: what the log of one policy says of the other agrees with
+// the other's own click rate, as far as 46 and 69 clicks can tell: their intervals overlap. `bts`
+// is approximated by how often it showed each item in each position; its true probabilities vary.
 TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
   MCNB_NEED_REAL_DATA(data);
   const auto log_of = [&](const std::string& policy) {
@@ -263,26 +419,31 @@ TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
   if (!std::filesystem::exists(log_of("bts")) || kSanitized) {
     GTEST_SKIP() << "no sample of Open Bandit, or too slow";
   }
-  const std::vector<std::array<std::string, 3>> cases{
-      {"bts", "random", "random"}, {"random", "frequency=" + log_of("bts").string(), "bts"}};
-  const std::map<std::string, double> rates{{"random", 0.0046}, {"bts", 0.0069}};
-  for (const auto& [log, policy, other] : cases) {
+  const auto evaluated = [&](const std::string& log, const std::string& policy) {
     EvaluationOptions options = options_for({policy});
     options.estimators = {Estimator::kIps, Estimator::kSnips};
     ThreadPool threads(1);
-    const Evaluation evaluation = evaluate_log(
+    return evaluate_log(
         [&](bool features, const VisitRound& visit) {
           EXPECT_FALSE(features);
           read_log_file(log_of(log), {.features = features}, visit);
         },
         options, threads);
+  };
+  const std::vector<std::array<std::string, 3>> cases{
+      {"bts", "random", "random"}, {"random", "frequency=" + log_of("bts").string(), "bts"}};
+  const std::map<std::string, double> rates{{"random", 0.0046}, {"bts", 0.0069}};
+  for (const auto& [log, policy, other] : cases) {
+    const Evaluation evaluation = evaluated(log, policy);
+    const Interval played = evaluated(other, "random").slots[0].logged_interval;
     EXPECT_NEAR(evaluation.slots[0].logged, rates.at(log), 1e-9);
     ASSERT_EQ(evaluation.slots.size(), 4U);
     const PolicyEvaluation& estimated = evaluation.slots[0].policies[0];
+    EXPECT_TRUE(played.contains(rates.at(other)));
     EXPECT_TRUE(estimated.anytime->contains(rates.at(other))) << other;
     for (const PolicyEstimate& estimate : estimated.estimates) {
-      EXPECT_TRUE(estimate.bootstrap.contains(rates.at(other)))
-          << other << " " << estimate.bootstrap.low << " " << estimate.bootstrap.high;
+      EXPECT_LT(estimate.bootstrap.low, played.high) << other;
+      EXPECT_GT(estimate.bootstrap.high, played.low) << other;
     }
   }
 }

@@ -39,13 +39,14 @@ TEST(Intervals, EmpiricalBernsteinIsTheFormulaOfMaurerAndPontil) {
 
 TEST(Intervals, GroupsKeepTheSums) {
   for (const std::size_t rounds : {std::size_t{7}, 3 * GroupedFractions::kMostGroups + 5}) {
-    GroupedFractions fractions(rounds);
+    GroupedFractions fractions;
     double numerators = 0.0;
     for (std::size_t i = 0; i < rounds; ++i) {
       fractions.add({static_cast<double>(i), 2.0});
       numerators += static_cast<double>(i);
     }
-    EXPECT_EQ(fractions.groups().size(), std::min(rounds, GroupedFractions::kMostGroups));
+    EXPECT_LE(fractions.groups().size(), std::min(rounds, GroupedFractions::kMostGroups));
+    EXPECT_GE(fractions.groups().size(), std::min(rounds, GroupedFractions::kMostGroups / 2));
     EXPECT_NEAR(fractions.value(), numerators / (2.0 * static_cast<double>(rounds)), 1e-9);
   }
 }
@@ -53,8 +54,8 @@ TEST(Intervals, GroupsKeepTheSums) {
 // The bootstrap's deviation of a mean is the deviation of the sample over the root of its size.
 TEST(Intervals, TheBootstrapScattersAsMeansDo) {
   constexpr std::size_t kRounds = 400;
-  GroupedFractions values(kRounds);
-  GroupedFractions shifted(kRounds);
+  GroupedFractions values;
+  GroupedFractions shifted;
   double sum = 0.0;
   double squares = 0.0;
   for (std::size_t i = 0; i < kRounds; ++i) {
@@ -64,7 +65,7 @@ TEST(Intervals, TheBootstrapScattersAsMeansDo) {
     sum += x;
     squares += x * x;
   }
-  const std::vector<GroupedFractions> series{values, shifted};
+  const std::vector<const GroupedFractions*> series{&values, &shifted};
   const auto draws = bootstrap(series, 4000, 1);
   const double mean = sum / kRounds;
   const double deviation = std::sqrt((squares / kRounds - mean * mean) / kRounds);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,14 +56,49 @@ struct Fraction {
   double numerator = 0.0;
   double denominator = 0.0;
 };
-Fraction fraction_of(Estimator estimator, double parameter, const EvaluatedRow& row);
+inline Fraction fraction_of(Estimator estimator, double parameter, const EvaluatedRow& row);
 
 // Requires rows; 0 if no row has a weight (SNIPS).
 double value_of(Estimator estimator, double parameter, std::span<const EvaluatedRow> rows);
 
-// The M, among halvings of the largest weight (quarterings of its square, for shrinkage) and
-// kNoLimit, with the least estimate of the mean squared error: the variance of the value and the
-// square of its difference from the estimator without limit. kNoLimit for estimators without M.
-double choose_parameter(Estimator estimator, std::span<const EvaluatedRow> rows);
+// What the M of an estimator may be: kNoLimit first, then twenty powers of two from 1/8 on, or of
+// four for shrinkage. Only kNoLimit for estimators without M.
+std::span<const double> limits_of(Estimator estimator);
+
+// The weight as the estimator counts it.
+inline double limited_weight(Estimator estimator, double parameter, double weight) {
+  if (parameter == kNoLimit) {
+    return weight;
+  }
+  switch (estimator) {
+    case Estimator::kClippedIps:
+      return std::min(weight, parameter);
+    case Estimator::kSwitch:
+      return weight <= parameter ? weight : 0.0;
+    case Estimator::kShrinkage:
+      return parameter * weight / (weight * weight + parameter);
+    default:
+      return weight;
+  }
+}
+
+inline Fraction fraction_of(Estimator estimator, double parameter, const EvaluatedRow& row) {
+  const double s = row.sample_weight;
+  const double weight = limited_weight(estimator, parameter, row.weight);
+  switch (estimator) {
+    case Estimator::kIps:
+    case Estimator::kClippedIps:
+      return {s * weight * row.reward, s};
+    case Estimator::kSnips:
+      return {s * weight * row.reward, s * weight};
+    case Estimator::kDirect:
+      return {s * row.model_policy, s};
+    case Estimator::kDoublyRobust:
+    case Estimator::kSwitch:
+    case Estimator::kShrinkage:
+      break;
+  }
+  return {s * (row.model_policy + weight * (row.reward - row.model_logged)), s};
+}
 
 }  // namespace mcnb

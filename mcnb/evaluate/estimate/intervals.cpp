@@ -59,30 +59,48 @@ double log_wealth(double excess, double squares) {
 
 }  // namespace
 
-GroupedFractions::GroupedFractions(std::size_t rounds)
-    : rounds_(rounds), groups_(std::min(rounds, kMostGroups)) {}
-
-void GroupedFractions::add(const Fraction& fraction) {
-  check(added_ < rounds_, "no more rounds are added than there are");
-  const std::size_t group = added_ * groups_.size() / rounds_;
-  groups_[group].numerator += fraction.numerator;
-  groups_[group].denominator += fraction.denominator;
-  ++added_;
+void GroupedFractions::begin_group() {
+  if (groups_.size() == kMostGroups) {
+    for (std::size_t i = 0; i < kMostGroups / 2; ++i) {
+      groups_[i] = {groups_[2 * i].numerator + groups_[2 * i + 1].numerator,
+                    groups_[2 * i].denominator + groups_[2 * i + 1].denominator};
+    }
+    groups_.resize(kMostGroups / 2);
+    size_ *= 2;
+  }
+  groups_.emplace_back();
+  left_ = size_;
 }
 
-double GroupedFractions::value() const {
+std::size_t GroupedFractions::room() {
+  if (left_ == 0) {
+    begin_group();
+  }
+  return left_;
+}
+
+void GroupedFractions::add_sums(const Fraction& fractions, std::size_t rounds) {
+  check(rounds <= room(), "the rounds fit into their group");
+  groups_.back().numerator += fractions.numerator;
+  groups_.back().denominator += fractions.denominator;
+  left_ -= rounds;
+}
+
+Fraction GroupedFractions::sum() const {
   Fraction sum;
   for (const Fraction& group : groups_) {
     sum.numerator += group.numerator;
     sum.denominator += group.denominator;
   }
-  return ratio(sum);
+  return sum;
 }
 
-std::vector<std::vector<double>> bootstrap(std::span<const GroupedFractions> series,
+double GroupedFractions::value() const { return ratio(sum()); }
+
+std::vector<std::vector<double>> bootstrap(std::span<const GroupedFractions* const> series,
                                            std::size_t replicates, std::uint64_t seed) {
   check(!series.empty(), "there is something to draw");
-  const std::size_t groups = series.front().groups().size();
+  const std::size_t groups = series.front()->groups().size();
   std::vector<std::vector<double>> values(series.size(), std::vector<double>(replicates));
   std::vector<double> counts(groups);
   for (std::size_t replicate = 0; replicate < replicates; ++replicate) {
@@ -92,7 +110,7 @@ std::vector<std::vector<double>> bootstrap(std::span<const GroupedFractions> ser
       counts[rng.below(groups)] += 1.0;
     }
     for (std::size_t k = 0; k < series.size(); ++k) {
-      const std::span<const Fraction> own = series[k].groups();
+      const std::span<const Fraction> own = series[k]->groups();
       check(own.size() == groups, "all series have the same rounds");
       Fraction sum;
       for (std::size_t i = 0; i < groups; ++i) {
@@ -132,7 +150,10 @@ Interval empirical_bernstein(std::span<const double> values, double width) {
   for (const double value : values) {
     squares += (value - mean) * (value - mean);
   }
-  const double variance = squares / (count - 1.0);
+  return empirical_bernstein(count, mean, squares / (count - 1.0), width);
+}
+
+Interval empirical_bernstein(double count, double mean, double variance, double width) {
   const double log_term = std::log(4.0 / kAlpha);
   const double half =
       std::sqrt(2.0 * variance * log_term / count) + 7.0 * width * log_term / (3.0 * (count - 1.0));

@@ -19,29 +19,42 @@ struct Interval {
 };
 
 // The fractions of an estimator, summed over groups of consecutive rounds. Up to kMostGroups rounds
-// every round is a group of its own.
+// every round is a group of its own; then neighbours are joined, again and again.
 class GroupedFractions {
  public:
-  static constexpr std::size_t kMostGroups = 20'000;
+  static constexpr std::size_t kMostGroups = 8192;
 
-  explicit GroupedFractions(std::size_t rounds);
-
-  // Adds the next round. Call it once for each.
-  void add(const Fraction& fraction);
+  // Adds the next round.
+  void add(const Fraction& fraction) {
+    if (left_ == 0) {
+      begin_group();
+    }
+    groups_.back().numerator += fraction.numerator;
+    groups_.back().denominator += fraction.denominator;
+    --left_;
+  }
+  // Adds the sums of the next `rounds` rounds. Requires that they fit into the present group.
+  void add_sums(const Fraction& fractions, std::size_t rounds);
+  // How many rounds fit into the present group, at least one.
+  std::size_t room();
 
   std::span<const Fraction> groups() const { return groups_; }
+  // The sum of all.
+  Fraction sum() const;
   double value() const;
 
  private:
-  std::size_t rounds_;
-  std::size_t added_ = 0;
+  void begin_group();
+
+  std::size_t size_ = 1;  // rounds of a group
+  std::size_t left_ = 0;  // that fit into the last group
   std::vector<Fraction> groups_;
 };
 
 // The values of several series of the same rounds in samples of their groups, drawn with
 // replacement: by series, then by replicate. All series see the same samples, so that their
 // differences are paired. Equal seeds give equal samples.
-std::vector<std::vector<double>> bootstrap(std::span<const GroupedFractions> series,
+std::vector<std::vector<double>> bootstrap(std::span<const GroupedFractions* const> series,
                                            std::size_t replicates, std::uint64_t seed);
 
 // The middle 95 % of the values.
@@ -51,6 +64,8 @@ Interval middle_of(std::vector<double> values);
 // Maurer and Pontil (2009) on either side: mean +- (sqrt(2 V l / n) + 7 width l / (3 (n - 1))) with
 // the variance V of the sample and l = ln(4 / 0.05). Requires at least two values.
 Interval empirical_bernstein(std::span<const double> values, double width);
+// The same from their number, mean and variance.
+Interval empirical_bernstein(double count, double mean, double variance, double width);
 
 // A lower bound of the running mean of the expectations of nonnegative numbers that need no upper
 // bound. It holds at all times at once with a probability of at least 1 - alpha, so one may look

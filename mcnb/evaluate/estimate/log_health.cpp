@@ -1,6 +1,7 @@
 #include "mcnb/evaluate/estimate/log_health.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::size_t kMostNamed = 10'000;  // actions that are told apart
 constexpr std::size_t kLargestShown = 5;
+constexpr int kStepBits = 50;           // of a double, below the two leading ones of its mantissa
+constexpr std::uint64_t kFirstStep = std::uint64_t{4} * (1023 - 10);  // 2^-10
 constexpr double kNormal = 1.959963984540054;  // the 97.5 % quantile
 
 void note(std::set<std::string>& names, const std::string& name) {
@@ -71,27 +74,51 @@ void LogHealth::note_actions(const LoggedRound& round) {
   }
 }
 
-WeightHealth weight_health(std::span<const EvaluatedRow> rows) {
-  WeightHealth health;
-  std::vector<double> weights;
-  double sum = 0.0;
-  double squares = 0.0;
-  for (const EvaluatedRow& row : rows) {
-    weights.push_back(row.weight);
-    sum += row.weight;
-    squares += row.weight * row.weight;
+std::size_t WeightSums::step_of(double weight) {
+  const std::uint64_t step = std::bit_cast<std::uint64_t>(weight) >> kStepBits;
+  return std::clamp(step, kFirstStep, kFirstStep + kSteps - 1) - kFirstStep;
+}
+
+double WeightSums::least_of(std::size_t step) {
+  return std::bit_cast<double>((kFirstStep + step) << kStepBits);
+}
+
+std::vector<WeightShare> WeightSums::shares() const {
+  std::vector<WeightShare> shares;
+  std::uint64_t rounds = 0;
+  for (std::size_t step = kSteps; step-- > 0;) {
+    rounds += steps_[step];
+    if (steps_[step] > 0) {
+      shares.push_back(
+          {least_of(step), static_cast<double>(rounds) / static_cast<double>(count_)});
+    }
   }
-  const auto count = static_cast<double>(rows.size());
-  health.effective_size = squares > 0.0 ? sum * sum / squares : 0.0;
-  health.mean = sum / count;
-  const double variance = std::max(0.0, (squares - sum * sum / count) / std::max(1.0, count - 1.0));
+  std::ranges::reverse(shares);
+  return shares;
+}
+
+void WeightSums::note_large(double weight) {
+  largest_.insert(std::ranges::upper_bound(largest_, weight, std::greater<>()), weight);
+  if (largest_.size() > kLargestShown) {
+    largest_.pop_back();
+  }
+  if (largest_.size() == kLargestShown) {
+    threshold_ = largest_.back();
+  }
+}
+
+WeightHealth WeightSums::health() const {
+  WeightHealth health;
+  const auto count = static_cast<double>(count_);
+  health.effective_size = squares_ > 0.0 ? sum_ * sum_ / squares_ : 0.0;
+  health.mean = sum_ / count;
+  const double variance =
+      std::max(0.0, (squares_ - sum_ * sum_ / count) / std::max(1.0, count - 1.0));
   const double half = kNormal * std::sqrt(variance / count);
   health.mean_interval = {health.mean - half, health.mean + half};
-  const std::size_t shown = std::min(kLargestShown, weights.size());
-  std::ranges::partial_sort(weights, weights.begin() + static_cast<std::ptrdiff_t>(shown),
-                            std::greater<>());
-  weights.resize(shown);
-  health.largest = std::move(weights);
+  health.largest = largest_;
+  health.positive = positive_;
+  health.shares = shares();
   return health;
 }
 

@@ -5,16 +5,11 @@
 #include "mcnb/base/check.h"
 
 namespace mcnb {
+namespace {
 
-CrossFittedModel::CrossFittedModel(std::size_t dimension, double lambda)
-    : dimension_(dimension),
-      without_(kFolds, RidgeState(dimension + 1, lambda)),
-      input_(dimension + 1, 1.0F) {}
+constexpr Stream kModelStream{83};
 
-std::span<const float> CrossFittedModel::with_intercept(std::span<const float> features) {
-  std::ranges::copy(features, input_.begin());
-  return input_;
-}
+}  // namespace
 
 void CrossFittedModel::add(std::uint64_t round, std::span<const float> features, double reward) {
   check(features.size() == dimension_, "the features fit the model");
@@ -23,7 +18,7 @@ void CrossFittedModel::add(std::uint64_t round, std::span<const float> features,
   has_rewards_ = true;
   for (std::size_t fold = 0; fold < kFolds; ++fold) {
     if (fold != fold_of(round)) {
-      without_[fold].add(with_intercept(features), reward);
+      learn(fold, features, reward);
     }
   }
 }
@@ -31,12 +26,78 @@ void CrossFittedModel::add(std::uint64_t round, std::span<const float> features,
 void CrossFittedModel::predict(std::uint64_t round, std::span<const float> features,
                                std::span<double> rewards) {
   check(features.size() == rewards.size() * dimension_, "every action has its features");
-  const RidgeState& model = without_[fold_of(round)];
   for (std::size_t i = 0; i < rewards.size(); ++i) {
-    const double estimate =
-        model.estimate(with_intercept(features.subspan(i * dimension_, dimension_)));
-    rewards[i] = std::clamp(estimate, lowest_, highest_);
+    const double found = estimate(fold_of(round), features.subspan(i * dimension_, dimension_));
+    rewards[i] = std::clamp(found, lowest_, highest_);
   }
+}
+
+CrossFittedRidge::CrossFittedRidge(std::size_t dimension, double lambda)
+    : CrossFittedModel(dimension),
+      without_(kFolds, RidgeState(dimension + 1, lambda)),
+      input_(dimension + 1, 1.0F) {}
+
+std::span<const float> CrossFittedRidge::with_intercept(std::span<const float> features) {
+  std::ranges::copy(features, input_.begin());
+  return input_;
+}
+
+void CrossFittedRidge::learn(std::size_t fold, std::span<const float> features, double reward) {
+  without_[fold].add(with_intercept(features), reward);
+}
+
+double CrossFittedRidge::estimate(std::size_t fold, std::span<const float> features) {
+  return without_[fold].estimate(with_intercept(features));
+}
+
+CrossFittedNetwork::CrossFittedNetwork(std::size_t dimension, std::uint64_t seed)
+    : CrossFittedModel(dimension),
+      shape_{.inputs = static_cast<std::uint32_t>(dimension),
+             .width = kWidth,
+             .depth = 2,
+             .biases = true},
+      seed_(seed),
+      folds_(kFolds) {
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    folds_[fold].network = random_network(shape_, Initialisation::kSymmetric, seed, fold);
+  }
+}
+
+void CrossFittedNetwork::learn(std::size_t fold, std::span<const float> features, double reward) {
+  Fold& own = folds_[fold];
+  own.inputs.insert(own.inputs.end(), features.begin(), features.end());
+  own.rewards.push_back(static_cast<float>(reward));
+  if (own.rewards.size() == kRoundsAtOnce) {
+    train(fold, kEpochs * kRoundsAtOnce);
+  }
+}
+
+void CrossFittedNetwork::finish() {
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    const std::uint64_t left = folds_[fold].rewards.size();
+    if (left > 0) {
+      train(fold, folds_[fold].parts == 0 ? std::max(kLeastSteps, kEpochs * left) : kEpochs * left);
+    }
+  }
+}
+
+void CrossFittedNetwork::train(std::size_t fold, std::uint64_t steps) {
+  Fold& own = folds_[fold];
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < own.rewards.size(); ++i) {
+    samples.push_back({{std::span<const float>(own.inputs).subspan(i * dimension(), dimension())},
+                       own.rewards[i]});
+  }
+  Rng rng(seed_, kModelStream, own.parts++, static_cast<std::uint32_t>(fold));
+  train_network(shape_, own.network, samples, {.step_limit = steps, .stop_loss = 0.0}, rng,
+                scratch_);
+  own.inputs.clear();
+  own.rewards.clear();
+}
+
+double CrossFittedNetwork::estimate(std::size_t fold, std::span<const float> features) {
+  find_gradient(shape_, folds_[fold].network, {features}, factors_);
+  return static_cast<double>(factors_.value);
 }
 
 }  // namespace mcnb

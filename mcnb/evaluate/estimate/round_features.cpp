@@ -18,13 +18,14 @@ constexpr std::size_t kMostDimension = 16'383;  // of a ridge regression with an
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kInput, message); }
 
-void collect(const simdjson::dom::element& value, std::uint64_t path, std::vector<Token>& tokens) {
-  if (!JsonFeatures(0, true).collect(value, path, tokens)) {
+}  // namespace
+
+void RoundFeatures::collect(const simdjson::dom::element& value, std::uint64_t path,
+                            std::vector<Token>& tokens) const {
+  if (!JsonFeatures(0, skip_underscored_).collect(value, path, tokens)) {
     refuse(fmt::format("features: expected at most {}", kMostTokens));
   }
 }
-
-}  // namespace
 
 simdjson::dom::element RoundFeatures::parse(const std::string& json, const char* field) {
   simdjson::dom::element value;

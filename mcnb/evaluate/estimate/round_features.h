@@ -19,8 +19,10 @@ namespace mcnb {
 // Arrays of numbers of unit length are taken as they are, such as those the service stores.
 class RoundFeatures {
  public:
-  // `dimension`: of hashed features; arrays of numbers have their own.
-  explicit RoundFeatures(std::size_t dimension) : hashed_dimension_(dimension) {}
+  // `dimension`: of hashed features; arrays of numbers have their own. Without `skip_underscored`
+  // names that begin with an underscore are features, too, as in requests of the service.
+  explicit RoundFeatures(std::size_t dimension, bool skip_underscored = true)
+      : hashed_dimension_(dimension), skip_underscored_(skip_underscored) {}
 
   // The numbers of all actions, dimension() for each; valid until the next call. Throws Error
   // (kInput) for arrays of different lengths, too many features and numbers that are not finite.
@@ -36,8 +38,11 @@ class RoundFeatures {
   const Tokens& tokens_of(const RoundAction& action);
   void add_vector(const simdjson::dom::element& numbers);
   void set_dimension(std::size_t dimension);
+  void collect(const simdjson::dom::element& value, std::uint64_t path,
+               std::vector<Token>& tokens) const;
 
   std::size_t hashed_dimension_;
+  bool skip_underscored_;
   std::size_t dimension_ = 0;
   simdjson::dom::parser parser_;
   std::unordered_map<std::string, Tokens> known_;  // tokens of features that were met before

@@ -15,15 +15,6 @@ LearningPolicy::LearningPolicy(Method method, PolicySpec spec, double least, std
                                ThreadPool& threads)
     : method_(method), spec_(std::move(spec)), least_(least), seed_(seed), threads_(threads) {}
 
-UserId LearningPolicy::user_of(const LoggedRound& round) {
-  const auto next = static_cast<std::uint32_t>(users_.size());
-  const auto [known, is_new] = users_.try_emplace(round.user, next);
-  if (is_new && next >= policy_->user_count()) {
-    policy_->add_users(next + 1 - policy_->user_count());
-  }
-  return UserId{known->second};
-}
-
 void LearningPolicy::play(const RoundView& view) {
   const LoggedRound& logged = view.round;
   check(logged.reward.has_value() && !view.features.empty(), "the round can be learned");
@@ -36,8 +27,7 @@ void LearningPolicy::play(const RoundView& view) {
                                   .user_features = {}});
   }
   ++rounds_;
-  const UserId user = user_of(logged);
-  const EligibleRound eligible = eligible_round(view, user);
+  const EligibleRound eligible = eligible_round(view, users_.of(logged.user, *policy_));
   const std::size_t choice = index(policy_->choose(eligible.round));
   const bool matches = eligible.actions[choice] == logged.chosen;
   const double sample_weight = 1.0 / (1.0 - logged.drop_probability);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "mcnb/bandit/policies.h"
+#include "mcnb/evaluate/policies/log_users.h"
 #include "mcnb/evaluate/policies/target_policies.h"
 
 namespace mcnb {
@@ -40,15 +40,13 @@ class LearningPolicy {
   double value() const;
 
  private:
-  UserId user_of(const LoggedRound& round);
-
   Method method_;
   PolicySpec spec_;
   double least_;
   std::uint64_t seed_;
   ThreadPool& threads_;
   std::unique_ptr<Policy> policy_;  // made at the first round, when the features are known
-  std::map<std::string, std::uint32_t> users_;
+  LogUsers users_;
   std::uint64_t rounds_ = 0;
   std::uint64_t kept_ = 0;
   double sum_ = 0.0;

@@ -8,6 +8,7 @@
 
 #include "mcnb/bandit/saved_policy.h"
 #include "mcnb/evaluate/policies/frequency_policy.h"
+#include "mcnb/evaluate/policies/log_users.h"
 #include "mcnb/evaluate/policies/policy_rounds.h"
 
 namespace mcnb {
@@ -73,8 +74,12 @@ class ActionTarget : public TargetPolicy {
 
 class SavedTarget : public TargetPolicy {
  public:
-  SavedTarget(const std::string& path, double epsilon, ThreadPool& threads)
-      : path_(path), epsilon_(epsilon), saved_(load_saved_policy(path, threads)) {}
+  SavedTarget(const std::string& path, const Exploration& exploration, ThreadPool& threads)
+      : path_(path),
+        exploration_(exploration),
+        saved_(load_saved_policy(path, threads)),
+        named_(!saved_.memory.users.empty()),
+        users_(saved_.memory.users) {}
 
   bool needs_features() const override { return true; }
 
@@ -85,16 +90,16 @@ class SavedTarget : public TargetPolicy {
                   fmt::format("{}: the policy takes {} features, the log has {}: see --dimension",
                               path_, saved_.setup.inputs, dimension));
     }
-    std::ranges::fill(actions, 0.0);
-    const EligibleRound round = eligible_round(view, user_of(view.round));
-    const std::size_t best = index(highest(saved_.policy->scores(round.round)));
-    actions[round.actions[best]] = 1.0 - epsilon_;
-    add_uniform(view.round, epsilon_, actions);
+    set_explored(view, *saved_.policy, user_of(view.round), exploration_, actions);
   }
 
  private:
-  // Users of saved policies have no names: the log must call them by their numbers.
-  UserId user_of(const LoggedRound& round) const {
+  // Policies that learned from a log know their users by name, and take others as new ones. Users
+  // of other saved policies have no names: the log must call them by their numbers.
+  UserId user_of(const LoggedRound& round) {
+    if (named_) {
+      return users_.of(round.user, *saved_.policy);
+    }
     if (round.user.empty()) {
       return UserId{0};
     }
@@ -110,18 +115,21 @@ class SavedTarget : public TargetPolicy {
   }
 
   std::string path_;
-  double epsilon_;
+  Exploration exploration_;
   SavedPolicy saved_;
+  bool named_;
+  LogUsers users_;
 };
 
+// FILE, or FILE:EXPLORATION; a file name may have a colon.
 std::unique_ptr<TargetPolicy> make_saved_target(std::string path, ThreadPool& threads) {
-  constexpr std::string_view kEpsilon = ":epsilon=";
-  double epsilon = 0.0;
-  if (const std::size_t at = path.rfind(kEpsilon); at != std::string::npos) {
-    epsilon = parse_number("epsilon", {.low = 0.0, .high = 1.0}, path.substr(at + kEpsilon.size()));
-    path.resize(at);
+  Exploration exploration;
+  const std::size_t colon = path.rfind(':');
+  if (colon != std::string::npos && path.find('/', colon) == std::string::npos) {
+    exploration = parse_exploration(path.substr(colon + 1));
+    path.resize(colon);
   }
-  return std::make_unique<SavedTarget>(path, epsilon, threads);
+  return std::make_unique<SavedTarget>(path, exploration, threads);
 }
 
 }  // namespace
@@ -146,6 +154,16 @@ EligibleRound eligible_round(const RoundView& view, UserId user) {
     }
   }
   return eligible;
+}
+
+void set_explored(const RoundView& view, Policy& policy, UserId user,
+                  const Exploration& exploration, std::span<double> actions) {
+  std::ranges::fill(actions, 0.0);
+  const EligibleRound round = eligible_round(view, user);
+  const std::vector<double> chosen = choice_probabilities(exploration, policy.scores(round.round));
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    actions[round.actions[i]] = chosen[i];
+  }
 }
 
 std::unique_ptr<TargetPolicy> make_target_policy(const std::string& name, ThreadPool& threads) {

@@ -33,7 +33,8 @@ class TargetPolicy {
 //   first          the first eligible action
 //   action=ID      always the action with this id, or of this number where actions have no ids;
 //                  where it is not eligible, every eligible action is equally likely
-//   state=FILE     the policy that save_policy_file saved, greedy; state=FILE:epsilon=E explores
+//   state=FILE     the policy that save_policy_file or LogTraining saved, as it would choose;
+//                  state=FILE:EXPLORATION: otherwise (parse_exploration)
 //   frequency=LOG  as often as this log chose it, slot by slot (FrequencyTarget)
 // Borrows the threads. Throws Error (kUsage) for any other name, and what reading the file throws.
 std::unique_ptr<TargetPolicy> make_target_policy(const std::string& name, ThreadPool& threads);

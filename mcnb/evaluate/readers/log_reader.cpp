@@ -31,6 +31,14 @@ std::string location_in(const std::string& message, const std::string& file) {
   return message.substr(0, message.find(':', file.size() + 1));
 }
 
+bool is_in_time(const LoggedRound& round, const LogReadOptions& options) {
+  if ((options.from || options.to) && !round.time) {
+    throw Error(ErrorKind::kUsage, "--from and --to need a log whose rounds have times");
+  }
+  return (!options.from || *round.time >= *options.from) &&
+         (!options.to || *round.time < *options.to);
+}
+
 }  // namespace
 
 LogKind kind_of_log(std::string_view first_line) {
@@ -76,7 +84,9 @@ ReadReport read_log(const Input& input, const LogReadOptions& options, const Vis
   std::uint64_t bad = 0;
   const VisitRound count_and_visit = [&](const LoggedRound& round) {
     ++report.rows;
-    visit(round);
+    if (is_in_time(round, options)) {
+      visit(round);
+    }
   };
   const auto where = [&] {
     try {

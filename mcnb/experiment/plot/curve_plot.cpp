@@ -11,6 +11,7 @@
 
 #include "mcnb/base/check.h"
 #include "mcnb/experiment/plot/gnuplot.h"
+#include "mcnb/experiment/results/plain_labels.h"
 #include "mcnb/experiment/results/statistics.h"
 #include "mcnb/experiment/results/summary.h"
 
@@ -193,12 +194,13 @@ PanelText difference_panel(const std::string& first, std::uint64_t seeds,
                            const std::string& about) {
   const std::string over =
       seeds > 1 ? fmt::format("mean over {} seeds with its 95 % interval", seeds) : "1 seed";
-  return {fmt::format("More regret than {}{} ({})", first, about.empty() ? "" : ", " + about, over),
-          "more regret than " + first, "*"};
+  return {fmt::format("More regret than {}{} ({})", plain_label(first),
+                      about.empty() ? "" : ", " + about, over),
+          "more regret than " + plain_label(first), "*"};
 }
 
 std::string curves_panel(const std::vector<Line>& lines, std::uint64_t seeds,
-                         const std::string& data, const PanelText& about) {
+                         const std::string& data, const PanelText& about, const PictureKind& kind) {
   const std::optional<double> limit = regret_limit(lines);
   std::string plots;
   std::size_t entries = lines.size();  // of the legend
@@ -212,33 +214,35 @@ std::string curves_panel(const std::vector<Line>& lines, std::uint64_t seeds,
   }
   for (const Line& line : lines) {
     const bool leaves = limit && line.end > *limit;  // the legend says where it ends
-    const std::string label =
-        leaves ? fmt::format("{} ({:.0f})", line.label, line.end) : line.label;
+    const std::string label = leaves ? fmt::format("{} ({:.0f})", plain_label(line.label), line.end)
+                                     : plain_label(line.label);
     plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} title {}, ", data,
-                         line.block, line.width, line.style, gnuplot_string(label));
+                         line.block, line.width, line.style, gnuplot_string(label, kind));
     for (const std::string& equal : line.equals) {
-      plots += fmt::format("NaN with lines linewidth {} {} title {}, ", line.width, line.style,
-                           gnuplot_string(equal + " = " + line.label));
+      plots +=
+          fmt::format("NaN with lines linewidth {} {} title {}, ", line.width, line.style,
+                      gnuplot_string(plain_label(equal) + " = " + plain_label(line.label), kind));
     }
   }
   // The first line again, on top of all others.
   plots += fmt::format("'{}' index {} using 1:2 with lines linewidth {} {} notitle\n", data,
                        lines.front().block, lines.front().width, lines.front().style);
-  return fmt::format(
-      "set title {} noenhanced\n"
-      "set ylabel {} noenhanced\n"
-      "set yrange [{}:{}]\n"
-      "set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n"
-      "plot {}",
-      gnuplot_string(about.title), gnuplot_string(about.y), about.low,
-      limit ? fmt::format("{}", *limit) : "*",
-      // A line that leaves the frame would cross a legend inside it.
-      entries <= kMostInside && !limit ? "top left opaque" : kLegendBelow, plots);
+  return title_command(about.title, kind) +
+         fmt::format(
+             "set ylabel {} noenhanced\n"
+             "set yrange [{}:{}]\n"
+             "set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n"
+             "plot {}",
+             gnuplot_string(about.y, kind), about.low, limit ? fmt::format("{}", *limit) : "*",
+             // A line that leaves the frame would cross a legend inside it.
+             entries <= kMostInside && !limit ? "top left opaque" : kLegendBelow, plots) +
+         axes_commands(kind, false);
 }
 
 // Shows all measures of a single policy; of several policies the adjusted Rand index, which
 // combines the others.
-std::string quality_panel(const std::vector<Line>& lines, const std::string& data) {
+std::string quality_panel(const std::vector<Line>& lines, const std::string& data,
+                          const PictureKind& kind) {
   const bool alone = std::ranges::count_if(lines, &Line::clusters) == 1;
   std::string plots;
   std::string whose;
@@ -251,22 +255,24 @@ std::string quality_panel(const std::vector<Line>& lines, const std::string& dat
       const std::string style = alone ? fmt::format("linecolor rgb '{}' dashtype {}",
                                                     kMeasureColours[measure], kDashes[measure])
                                       : line.style;
-      plots += fmt::format("{}'{}' index {} using 1:{} with lines linewidth {} {} title {}",
-                           plots.empty() ? "" : ", ", data, line.block + 1, measure + 2,
-                           alone ? kLineWidth : line.width, style,
-                           gnuplot_string(alone ? kMeasures[measure] : line.label));
+      plots +=
+          fmt::format("{}'{}' index {} using 1:{} with lines linewidth {} {} title {}",
+                      plots.empty() ? "" : ", ", data, line.block + 1, measure + 2,
+                      alone ? kLineWidth : line.width, style,
+                      gnuplot_string(alone ? kMeasures[measure] : plain_label(line.label), kind));
     }
   }
-  return fmt::format(
-      "set title {} noenhanced\n"
-      "set ylabel '{}'\n"
-      "set yrange [*<-0.04:1.02]\n"
-      "set autoscale yfixmin\n"
-      "set key {} Left reverse noenhanced samplen 3.5 spacing 1.15\n"
-      "plot {}\n",
-      gnuplot_string("Found clusters against the users that truly agree" +
-                     (alone ? ": " + whose : std::string())),
-      alone ? "share" : kMeasures[kAdjustedRand], kLegendBelow, plots);
+  return title_command("Found clusters against the users that truly agree" +
+                           (alone ? ": " + plain_label(whose) : std::string()),
+                       kind) +
+         fmt::format(
+             "set ylabel '{}'\n"
+             "set yrange [*<-0.04:1.02]\n"
+             "set autoscale yfixmin\n"
+             "set key {} Left reverse noenhanced samplen 3.5 spacing 1.15\n"
+             "plot {}\n",
+             alone ? "share" : kMeasures[kAdjustedRand], kLegendBelow, plots) +
+         axes_commands(kind, false);
 }
 
 std::string script(const std::vector<Line>& lines, const ExperimentOptions& options,
@@ -278,13 +284,14 @@ std::string script(const std::vector<Line>& lines, const ExperimentOptions& opti
                      "set lmargin 11\n"
                      "set rmargin 4\n";
   text += fmt::format("set xrange [0:{}]\n", options.rounds);
-  const char* size = clusters ? "1600,680" : "1400,760";
-  for (const char* kind : {"png", "svg"}) {
+  const PictureSize size = clusters ? PictureSize{.width = 1600, .height = 680}
+                                    : PictureSize{.width = 1400, .height = 760};
+  for (const PictureKind& kind : kPictureKinds) {
     text += start_picture(name, kind, size) +
             fmt::format("set multiplot layout 1,{}\n", clusters ? 2 : 1);
-    text += "set format y '%g'\n" + curves_panel(lines, options.seeds, name + ".dat", about);
-    text += clusters ? "set format y '%.1f'\n" + quality_panel(lines, name + ".dat") : "";
-    text += "unset multiplot\nunset output\n";
+    text += "set format y '%g'\n" + curves_panel(lines, options.seeds, name + ".dat", about, kind);
+    text += clusters ? "set format y '%.1f'\n" + quality_panel(lines, name + ".dat", kind) : "";
+    text += "unset multiplot\n" + end_picture();
   }
   return text;
 }

@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "mcnb/base/error.h"
+#include "mcnb/experiment/results/plain_labels.h"
 
 namespace mcnb {
 namespace {
@@ -19,19 +21,47 @@ constexpr const char* kComplaints = "plot.log";
 
 }  // namespace
 
-std::string start_picture(const std::string& name, const std::string& kind,
-                          const std::string& size) {
-  const bool png = kind == "png";
-  return fmt::format(
-      "set terminal {} size {} font 'DejaVu Sans,{}' background rgb 'white'{}\n"
-      "set output '{}.{}'\n",
-      png ? "pngcairo" : "svg", size, png ? 14 : 16, png ? " rounded" : " rounded dynamic", name,
-      kind);
+std::string start_picture(const std::string& name, const PictureKind& kind, PictureSize size) {
+  const std::string ending = kind.ending;
+  const auto output = fmt::format("set output '{}{}'\n", name, ending);
+  if (ending == ".png" || ending == ".svg") {
+    const bool png = ending == ".png";
+    return fmt::format(
+               "set terminal {} size {},{} font 'DejaVu Sans,{}' background rgb 'white' "
+               "rounded{}\n",
+               png ? "pngcairo" : "svg", size.width, size.height, png ? 14 : 16,
+               png ? "" : " dynamic") +
+           output + (png ? "" : fmt::format("set print '{}.axes'\n", name));
+  }
+  constexpr double kPixelsPerInch = 200.0;  // 1,300 pixels are as wide as the text of a page
+  const auto inches = fmt::format("size {:.2f}in,{:.2f}in rounded linewidth 0.5 fontscale 0.8",
+                                  size.width / kPixelsPerInch, size.height / kPixelsPerInch);
+  return (kind.is_latex ? "set terminal cairolatex pdf input blacktext " + inches
+                        : "set terminal pdfcairo font 'DejaVu Sans,9' " + inches) +
+         "\n" + output;
 }
 
-std::string gnuplot_string(const std::string& text) {
+std::string end_picture() { return "unset output\n"; }
+
+std::string title_command(const std::string& title, const PictureKind& kind) {
+  return kind.has_title ? fmt::format("set title {} noenhanced\n", gnuplot_string(title, kind))
+                        : "unset title\n";
+}
+
+std::string axes_commands(const PictureKind& kind, bool log_x) {
+  if (std::string_view(kind.ending) != ".svg") {
+    return {};
+  }
+  return fmt::format(
+      "print GPVAL_TERM_XMIN, GPVAL_TERM_XMAX, GPVAL_TERM_YMIN, GPVAL_TERM_YMAX, "
+      "GPVAL_TERM_YSIZE / GPVAL_TERM_SCALE, GPVAL_X_MIN, GPVAL_X_MAX, GPVAL_Y_MIN, GPVAL_Y_MAX, "
+      "{}\n",
+      log_x ? 1 : 0);
+}
+
+std::string gnuplot_string(const std::string& text, const PictureKind& kind) {
   std::string out = "'";
-  for (const char c : text) {
+  for (const char c : kind.is_latex ? latex_text(text) : text) {
     out += c == '\'' ? std::string("''") : std::string(1, c);
   }
   return out + "'";

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "mcnb/experiment/plot/gnuplot.h"
+#include "mcnb/experiment/results/plain_labels.h"
 
 namespace mcnb {
 namespace {
@@ -27,13 +28,15 @@ std::optional<double> lines_limit(const std::vector<PlotLine>& lines) {
 
 // The part of the plot command that draws one line.
 std::string line_plot(const PlotLine& line, std::size_t i, std::size_t look, const PlotFrame& frame,
-                      const std::string& data, const std::optional<double>& limit) {
+                      const std::string& data, const std::optional<double>& limit,
+                      const PictureKind& kind) {
   const std::string colour = colour_of(look);
   const std::string from = fmt::format("'{}' index {} using ", data, i);
   const double end = line.points.back().y;
   const bool leaves = line.may_leave && limit && end > *limit;
+  const std::string label = plain_label(line.label);
   const std::string title =
-      gnuplot_string(leaves ? fmt::format("{} ({:.0f}, above)", line.label, end) : line.label);
+      gnuplot_string(leaves ? fmt::format("{} ({:.0f}, above)", label, end) : label, kind);
   if (line.published) {
     return from +
            fmt::format("1:2 with lines linewidth 3 linecolor rgb '{}' dashtype (4,8) title {}",
@@ -89,12 +92,26 @@ PlotTicks log_ticks(const Extent& range) {
   return ticks;
 }
 
-std::string ticks_text(const PlotTicks& ticks) {
+std::string ticks_text(const PlotTicks& ticks, const PictureKind& kind) {
   std::string text;
   for (const auto& [label, x] : ticks) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", gnuplot_string(label), x);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", gnuplot_string(label, kind), x);
   }
   return text.empty() ? text : fmt::format("set xtics ({})\n", text);
+}
+
+std::string frame_commands(const PlotFrame& frame, const std::optional<Extent>& range,
+                           const std::optional<double>& limit, const PictureKind& kind) {
+  return title_command(frame.title, kind) +
+         fmt::format("set xlabel {} noenhanced\nset ylabel {} noenhanced\n",
+                     gnuplot_string(frame.x, kind), gnuplot_string(frame.y, kind)) +
+         (range ? fmt::format("set logscale x\nset xrange [{}:{}]\n", range->low, range->high)
+                : "") +
+         ticks_text(frame.ticks.empty() && range ? log_ticks(*range) : frame.ticks, kind) +
+         "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n" +
+         fmt::format("set yrange [0<*:{}]\n", limit ? fmt::format("{}", *limit) : "*") +
+         fmt::format("set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n",
+                     frame.only_points ? "outside right top vertical" : kLegendBelow);
 }
 
 }  // namespace
@@ -108,29 +125,21 @@ PlotFiles draw_lines(const std::filesystem::path& folder, const std::string& nam
   }
   const std::vector<std::size_t> looks = looks_of(labels);
   std::string data;
-  std::string plots;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    for (const PlotPoint& point : lines[i].points) {
+  for (const PlotLine& line : lines) {
+    for (const PlotPoint& point : line.points) {
       data += fmt::format("{} {} {}\n", point.x, point.y, point.deviation);
     }
     data += "\n\n";
-    plots += (i == 0 ? "" : ", ") + line_plot(lines[i], i, looks[i], frame, name + ".dat", limit);
   }
   const std::optional<Extent> range = frame.log_x ? log_range(lines) : std::nullopt;
-  std::string text =
-      std::string(kPlotStyle) +
-      fmt::format(
-          "set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} "
-          "noenhanced\n",
-          gnuplot_string(frame.title), gnuplot_string(frame.x), gnuplot_string(frame.y)) +
-      (range ? fmt::format("set logscale x\nset xrange [{}:{}]\n", range->low, range->high) : "") +
-      ticks_text(frame.ticks.empty() && range ? log_ticks(*range) : frame.ticks) +
-      "set offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n" +
-      fmt::format("set yrange [0<*:{}]\n", limit ? fmt::format("{}", *limit) : "*") +
-      fmt::format("set key {} Left reverse noenhanced samplen 2.5 spacing 1.15\n",
-                  frame.only_points ? "outside right top vertical" : kLegendBelow);
-  for (const char* kind : {"png", "svg"}) {
-    text += start_picture(name, kind, "1300,720") + "plot " + plots + "\nunset output\n";
+  std::string text = kPlotStyle;
+  for (const PictureKind& kind : kPictureKinds) {
+    text += start_picture(name, kind) + frame_commands(frame, range, limit, kind) + "plot ";
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      text += (i == 0 ? "" : ", ") +
+              line_plot(lines[i], i, looks[i], frame, name + ".dat", limit, kind);
+    }
+    text += "\n" + axes_commands(kind, range.has_value()) + end_picture();
   }
   return draw_picture(folder, name, data, text);
 }

@@ -8,6 +8,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/files.h"
+#include "mcnb/experiment/report/kept_section.h"
 #include "mcnb/experiment/report/page_facts.h"
 #include "mcnb/experiment/report/request_memory.h"
 
@@ -129,6 +130,8 @@ class ReportMaker {
   // An existing page stays if this one would be empty.
   void write_page() {
     std::vector<const PagePlan*> plans;
+    const std::vector<Section> kept = kept_sections(options_.folder);
+    outcome_.has_page = !kept.empty();
     for (const auto& [key, one] : on_page_) {
       plans.push_back(&one);
       outcome_.has_page |= !one.section.tables.empty() || !one.section.pictures.empty();
@@ -146,6 +149,7 @@ class ReportMaker {
       sections.push_back(one->section);
       rows.insert(rows.end(), one->section.results.begin(), one->section.results.end());
     }
+    sections.insert(sections.end(), kept.begin(), kept.end());
     write_file(options_.folder / "results.csv", results_csv(rows));
     write_file(options_.folder / "report.html",
                html_page("mcnb: results", sections, options_.folder,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mcnb/experiment/report/figures.h"
+#include "mcnb/experiment/run/experiment_policies.h"
 
 namespace mcnb {
 namespace {
@@ -64,6 +65,36 @@ void add_chosen_options(const FigureInput& input, SectionWriter& writer) {
                    std::move(people), machines);
 }
 
+std::vector<double> regrets_of(const ShownStudy& shown, const std::string& policy) {
+  std::vector<double> regrets;
+  for (const CellResult& result : results_of(shown.results, policy)) {
+    regrets.push_back(result.regret);
+  }
+  return regrets;
+}
+
+void add_winner(const FigureInput& input, const ShownStudy& shown, SectionWriter& writer) {
+  std::vector<const PolicySummary*> ranked;
+  for (const PolicySummary& summary : shown.summaries) {
+    if (summary.policy != kOracle) {
+      ranked.push_back(&summary);
+    }
+  }
+  if (ranked.size() < 2) {
+    return;
+  }
+  std::ranges::stable_sort(ranked, {}, &PolicySummary::regret);
+  const std::vector<double> own = regrets_of(shown, ranked[0]->policy);
+  const std::vector<double> other = regrets_of(shown, ranked[1]->policy);
+  writer.section().winners.push_back(
+      {.environment = name_of(input.plan, shown),
+       .policy = ranked[0]->policy,
+       .regret = ranked[0]->regret,
+       .runner_up = ranked[1]->policy,
+       .other_regret = ranked[1]->regret,
+       .against = own.size() == other.size() ? compare_pairs(other, own) : std::nullopt});
+}
+
 void add_curves_file(const FigureInput& input, SectionWriter& writer) {
   TextTable table({"environment", "settings", "at", "policy", "seed", "round", "regret"});
   for (const ShownStudy& shown : input.shown) {
@@ -95,6 +126,9 @@ Section make_section(const std::filesystem::path& folder, const Plan& plan,
   const std::vector<ShownStudy> shown = shown_studies(plan, results, writer);
   const FigureInput input{plan, results, shown};
   add_figure(input, writer);
+  for (const ShownStudy& study : shown) {
+    add_winner(input, study, writer);
+  }
   if (plan.figure != Figure::kRun) {  // whose files say all of this already
     if (!results.chosen.empty()) {
       add_chosen_options(input, writer);

@@ -1,6 +1,7 @@
 #include "mcnb/experiment/report/section_writer.h"
 
 #include "mcnb/base/files.h"
+#include "mcnb/experiment/results/plain_labels.h"
 
 namespace mcnb {
 
@@ -12,6 +13,7 @@ void SectionWriter::add_file(const std::string& name, const std::string& text) {
 void SectionWriter::add_table(const std::string& name, const std::string& caption,
                               TextTable for_people, const TextTable& for_machines) {
   add_file(name + ".csv", for_machines.csv());
+  write_file(folder_ / (name + ".tex"), booktabs(for_people));
   section_.tables.push_back({name, caption, std::move(for_people)});
 }
 

@@ -28,11 +28,11 @@ class SectionWriter {
   // Writes a text file, by its name with the ending.
   void add_file(const std::string& name, const std::string& text);
 
-  // Writes `for_machines` as NAME.csv; the section shows `for_people`.
+  // Writes `for_machines` as NAME.csv; the section shows `for_people`, which is also NAME.tex.
   void add_table(const std::string& name, const std::string& caption, TextTable for_people,
                  const TextTable& for_machines);
 
-  // Calls `draw`, which draws NAME.png and NAME.svg. An Error that it throws becomes a note.
+  // Calls `draw`, which draws NAME as every PictureKind. An Error that it throws becomes a note.
   template <class Draw>
   void add_picture(const std::string& name, const std::string& caption, const Draw& draw) {
     try {

@@ -185,7 +185,7 @@ TEST(Section, VariantsOfAnEnvironmentAreNamedAndDoNotOverwriteEachOther) {
   EXPECT_EQ(first.pictures.at(0).name, "regret-synthetic-gap-0.1");
   EXPECT_EQ(second.pictures.at(0).name, "regret-synthetic-gap-0.3");
   EXPECT_TRUE(second.pictures[0].caption.starts_with("synthetic, gap=0.3: 100 rounds"));
-  EXPECT_NE(file_contents(folder / "regret-synthetic-gap-0.3.svg").find("synthetic, gap=0.3"),
+  EXPECT_NE(file_contents(folder / "regret-synthetic-gap-0.3.gp").find("synthetic, gap=0.3"),
             std::string::npos);
   for (const char* name : {"winners", "policies-synthetic", "curves"}) {
     for (const char* gap : {"0.1", "0.3"}) {
@@ -275,7 +275,7 @@ TEST(Section, RunningTimesAreTrueAndComparedWithThePapers) {
   EXPECT_NE(section.pictures[0].caption.find("every run has one thread"), std::string::npos);
   EXPECT_NE(file_contents(folder / "runtime-synthetic.dat").find("2e-05 0.02"), std::string::npos);
   const std::string svg = file_contents(folder / "runtime-synthetic.svg");
-  for (const char* policy : {"mcnb", "linucb", "random"}) {
+  for (const char* policy : {"M-CNB", "LinUCB", "random"}) {
     EXPECT_NE(svg.find(policy), std::string::npos);
   }
   EXPECT_NE(section.pictures[0].caption.find("the time of each run"), std::string::npos);
@@ -371,12 +371,38 @@ TEST(Section, APolicyLooksTheSameInAllPictures) {
       plan.figure = figure;
       const Section section = make_section(folder.path(), plan, results_of_runs(plan, regrets));
       const std::string script = file_contents(folder / (section.pictures.at(0).name + ".gp"));
-      const std::size_t title = script.find("title 'neuucb-one");
+      const std::size_t title = script.find("title 'NeuUCB-ONE");
       ASSERT_NE(title, std::string::npos) << script;
       const std::size_t colour = script.rfind("linecolor", title);
       EXPECT_EQ(script.substr(colour, look.size()), look) << policies.size();
     }
   }
+}
+
+TEST(Section, EveryPictureIsAlsoPdfAndLatexAndEveryTableBooktabs) {
+  const TemporaryFolder folder;
+  const Plan plan = small_plan({"mcnb", "linucb:users=each", "random"});
+  Regrets regrets = kRegrets;
+  regrets["linucb:users=each"] = regrets.at("linucb");
+  const Section section = make_section(folder.path(), plan, results_of_runs(plan, regrets));
+  ASSERT_FALSE(section.pictures.empty());
+  for (const NamedPicture& picture : section.pictures) {
+    EXPECT_TRUE(file_contents(folder / (picture.name + ".pdf")).starts_with("%PDF"));
+    EXPECT_TRUE(file_contents(folder / (picture.name + "-latex.pdf")).starts_with("%PDF"));
+    const std::string latex = file_contents(folder / (picture.name + "-latex.tex"));
+    EXPECT_NE(latex.find("LinUCB, one per user"), std::string::npos) << picture.name;
+    EXPECT_FALSE(file_contents(folder / (picture.name + ".axes")).empty());
+  }
+  for (const NamedTable& table : section.tables) {
+    const std::string latex = file_contents(folder / (table.name + ".tex"));
+    EXPECT_NE(latex.find("\\toprule"), std::string::npos);
+    EXPECT_NE(latex.find("M-CNB"), std::string::npos) << latex;
+    EXPECT_EQ(std::ranges::count(latex, '\n'), std::ssize(table.for_people.rows()) + 7) << latex;
+  }
+  ASSERT_EQ(section.winners.size(), 1U);
+  EXPECT_EQ(section.winners[0].policy, "mcnb");
+  EXPECT_EQ(section.winners[0].runner_up, "linucb:users=each");
+  EXPECT_NEAR(section.winners[0].against->difference, 5.0, 1e-9);
 }
 
 TEST(Section, RandomPlayLeavesTheFrameOfRegretCurves) {
@@ -391,9 +417,9 @@ TEST(Section, RandomPlayLeavesTheFrameOfRegretCurves) {
   const double worst = 25.0 + *standard_deviation(kRegrets.at("linucb"));
   EXPECT_GT(top, worst);
   EXPECT_LT(top, 1.2 * worst);
-  EXPECT_NE(script.find("linewidth 4 linecolor rgb '#0072B2' dashtype solid title 'mcnb'"),
+  EXPECT_NE(script.find("linewidth 4 linecolor rgb '#0072B2' dashtype solid title 'M-CNB'"),
             std::string::npos);
-  EXPECT_NE(script.find("linewidth 2.5 linecolor rgb '#56B4E9' dashtype solid title 'linucb'"),
+  EXPECT_NE(script.find("linewidth 2.5 linecolor rgb '#56B4E9' dashtype solid title 'LinUCB'"),
             std::string::npos);
   // If random play is not the worst policy, the frame shows all curves.
   make_section(
@@ -418,7 +444,7 @@ TEST(Section, OneLineFarAboveFourOthersLeavesTheFrame) {
                   {"cofiba", {15, 21, 30}},
                   {"locb", {14, 22, 39}},
                   {"sclub", {17, 20, 30}}};
-  EXPECT_NE(regret_script(regrets).find("title 'club (84)'"), std::string::npos);
+  EXPECT_NE(regret_script(regrets).find("title 'CLUB (84)'"), std::string::npos);
   std::swap(regrets["club"], regrets["mcnb"]);  // the first stays
   EXPECT_NE(regret_script(regrets).find("set yrange [0:*]"), std::string::npos);
   std::swap(regrets["club"], regrets["mcnb"]);
@@ -432,7 +458,7 @@ TEST(Section, DifferencesToTheFirstPolicyAreDrawnToo) {
   const Section section = make_section(folder.path(), plan, results_of_runs(plan, kRegrets));
   EXPECT_EQ(std::ranges::count(section.pictures, "difference-synthetic", &NamedPicture::name), 1);
   const std::string script = file_contents(folder / "difference-synthetic.gp");
-  EXPECT_NE(script.find("More regret than mcnb, synthetic (mean over 3 seeds with its 95 %"),
+  EXPECT_NE(script.find("More regret than M-CNB, synthetic (mean over 3 seeds with its 95 %"),
             std::string::npos)
       << script;
   EXPECT_NE(script.find("set yrange [*:"), std::string::npos);
@@ -460,14 +486,14 @@ TEST(Section, PoliciesWithEqualCurvesShareALine) {
                   {"locb", {14, 22, 38}},
                   {"sclub", {14, 22, 39}}};
   const std::string script = regret_script(regrets);
-  EXPECT_NE(script.find("title 'club', NaN with lines linewidth 2.5 linecolor rgb '#CC79A7' "
-                        "dashtype (10,5) title 'cofiba = club', NaN"),
+  EXPECT_NE(script.find("title 'CLUB', NaN with lines linewidth 2.5 linecolor rgb '#CC79A7' "
+                        "dashtype (10,5) title 'COFIBA = CLUB', NaN"),
             std::string::npos)
       << script;
-  EXPECT_NE(script.find("title 'sclub = club'"), std::string::npos);
-  EXPECT_NE(script.find("title 'locb'"), std::string::npos);
+  EXPECT_NE(script.find("title 'SCLUB = CLUB'"), std::string::npos);
+  EXPECT_NE(script.find("title 'LOCB'"), std::string::npos);
   regrets["sclub"] = {39, 22, 14};  // the same mean, not the same runs
-  EXPECT_NE(regret_script(regrets).find("title 'sclub'"), std::string::npos);
+  EXPECT_NE(regret_script(regrets).find("title 'SCLUB'"), std::string::npos);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "mcnb/bandit/policies.h"
 #include "mcnb/base/error.h"
+#include "mcnb/experiment/results/plain_labels.h"
 #include "tests/temporary_folder.h"
 
 namespace mcnb::results_csv_test {
@@ -119,6 +121,26 @@ TEST(ResultsCsv, TheProjectsOwnFileCanBeRead) {
   const std::vector<ResultRow> rows = read_results_csv(MCNB_SOURCE_DIR "/docs/results.csv");
   EXPECT_GT(rows.size(), 100U);
   EXPECT_TRUE(std::ranges::any_of(rows, [](const ResultRow& row) { return row.policy == "mcnb"; }));
+}
+
+TEST(PlainLabels, SayWhatFlagsMean) {
+  EXPECT_EQ(plain_label("linucb:users=each"), "LinUCB, one per user");
+  EXPECT_EQ(plain_label("linucb:users=hybrid:alpha=0.3"), "LinUCB, hybrid, alpha 0.3");
+  EXPECT_EQ(plain_label("kernelucb:history_limit=10"), "KernelUCB, history limit 10");
+  EXPECT_EQ(plain_label("mcnb"), "M-CNB");
+  for (const char* other : {"", "regret", "p-value", "mcnbx:a=1", "c sqrt(users)"}) {
+    EXPECT_EQ(plain_label(other), other);
+  }
+  // Every policy has a name of its own.
+  for (const PolicyHelp& help : policy_help()) {
+    const bool same = plain_label(help.name) == help.name;
+    EXPECT_EQ(same,
+              help.name == "random" || help.name == "hierarchical" || help.name == "epsilon-greedy")
+        << help.name;
+    EXPECT_EQ(plain_label(help.name + ":a=1"), plain_label(help.name) + ", a 1");
+  }
+  EXPECT_EQ(latex_text("a_b 95 % ± {x} <0.1"),
+            "a\\_b 95 \\% \\ensuremath{\\pm} \\{x\\} \\ensuremath{<}0.1");
 }
 
 }  // namespace

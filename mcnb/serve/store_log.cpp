@@ -1,6 +1,7 @@
 #include "mcnb/serve/store_log.h"
 
 #include <fmt/core.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/logs/json_features.h"
 #include "mcnb/serve/model/aggregation.h"
 #include "mcnb/serve/model/event_keys.h"
 #include "mcnb/serve/model/events.h"
@@ -68,16 +70,53 @@ std::string vector_text(std::span<const float> numbers) {
   return text + "]";
 }
 
+// The service takes an array of objects for one with the members of all.
+void add_members(const simdjson::dom::element& value, std::string& members) {
+  if (simdjson::dom::object object; value.get(object) == simdjson::SUCCESS) {
+    const std::string text = simdjson::minify(object);
+    members += (members.empty() || text.size() == 2 ? "" : ",") + text.substr(1, text.size() - 2);
+  } else if (simdjson::dom::array array; value.get(array) == simdjson::SUCCESS) {
+    for (const simdjson::dom::element element : array) {
+      add_members(element, members);
+    }
+  }
+}
+
+// Features that the caller wrote, as those of a round: an object or an array of numbers.
+std::string round_features(const std::string& kept) {
+  if (!kept.starts_with('[')) {
+    return kept;
+  }
+  simdjson::dom::parser parser;
+  const simdjson::dom::element value = parser.parse(kept);
+  std::string members;
+  if (!is_json_vector(value)) {
+    add_members(value, members);
+    return "{" + members + "}";
+  }
+  return kept;
+}
+
 LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   LoggedRound round;
-  round.event = decision.event_id;
+  round.event = event_of_slot(decision.event_id);
+  if (!decision.slot.ids.empty()) {
+    round.slot = decision.slot.index;
+    round.slots = static_cast<std::uint32_t>(decision.slot.ids.size());
+    round.slot_id = decision.slot.ids[decision.slot.index];
+  }
+  if (decision.kept) {
+    round.context = round_features(decision.kept->context);
+    round.slot_features = round_features(decision.kept->slot);
+  }
   round.user = decision.user_id;
   round.time = decision.time * kMicroseconds;
   round.chosen = decision.chosen;
   for (std::size_t i = 0; i < decision.actions.size(); ++i) {
     const LoggedAction& action = decision.actions[i];
-    round.actions.push_back(
-        {action.id, vector_text(std::span(decision.features).subspan(i * dimension, dimension))});
+    const auto numbers = std::span(decision.features).subspan(i * dimension, dimension);
+    round.actions.push_back({action.id, decision.kept ? round_features(decision.kept->actions[i])
+                                                      : vector_text(numbers)});
     round.probabilities.push_back(shortest(action.probability));
     round.eligible.push_back(action.eligible);
   }
@@ -86,6 +125,25 @@ LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   }
   round.probability = round.probabilities[round.chosen];
   return round;
+}
+
+// Puts the actions of a slot into the order of another slot of the same event.
+void order_like(const LoggedRound& first, LoggedRound& round) {
+  LoggedRound ordered = round;
+  for (std::size_t i = 0; i < first.actions.size(); ++i) {
+    const auto from = static_cast<std::size_t>(
+        std::ranges::find(round.actions, first.actions[i].id, &RoundAction::id) -
+        round.actions.begin());
+    ordered.actions[i] = round.actions[from];
+    ordered.probabilities[i] = round.probabilities[from];
+    if (!round.eligible.empty()) {
+      ordered.eligible[i] = round.eligible[from];
+    }
+    if (from == round.chosen) {
+      ordered.chosen = static_cast<std::uint32_t>(i);
+    }
+  }
+  round = std::move(ordered);
 }
 
 // Finds the reward of every decision by the rules of Model, from its events in the order of the
@@ -110,6 +168,7 @@ class StoreLog {
       std::visit([&](const auto& event) { on(event, row); },
                  decode_event(row.kind, row.body, dimension(), rows_->name()));
     });
+    flush_slots();
     report_.waiting = static_cast<std::uint64_t>(
         std::ranges::count_if(pending_, [](const Pending& one) { return !one.forgotten; }));
     return report_;
@@ -242,7 +301,26 @@ class StoreLog {
     }
     ++report_.rounds;
     report_.unactivated += one.active ? 0 : 1;
-    visit_(round);
+    if (!slots_.empty() && slots_.front().event != round.event) {
+      flush_slots();
+    }
+    if (round.slots == 1) {
+      visit_(round);
+    } else {
+      slots_.push_back(std::move(round));
+    }
+  }
+
+  // Visits the slots of one event, with their actions in one order. A request that failed has fewer
+  // slots than it asked for.
+  void flush_slots() {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].slot = static_cast<std::uint32_t>(i);
+      slots_[i].slots = static_cast<std::uint32_t>(slots_.size());
+      order_like(slots_.front(), slots_[i]);
+      visit_(slots_[i]);
+    }
+    slots_.clear();
   }
 
   // One for the rows in their order, one for single decisions meanwhile.
@@ -253,7 +331,8 @@ class StoreLog {
   StoredModel stored_;
   ModelOptions options_;
   WaitingEvents waiting_;
-  std::deque<Pending> pending_;  // in the order of the log
+  std::deque<Pending> pending_;     // in the order of the log
+  std::vector<LoggedRound> slots_;  // of the latest event, if it has several
   StoreLogReport report_;
 };
 

@@ -31,7 +31,7 @@ bool is_data_folder(const std::filesystem::path& folder);
 // while the service may be running; writes nothing. A decision counts once its waiting time is
 // over, whether or not its reward came early: rewards come before defaults, so a log that took each
 // decision as soon as its reward is known would show too many rewards. Features are the hashed
-// numbers that the service stores.
+// numbers that the service stores, or what the caller wrote where the model keeps it.
 //
 // Throws Error: kUsage for an unknown model, kCorrupt for a damaged database, kSystem if the system
 // refuses.

@@ -155,10 +155,12 @@ HttpPlan Api::plan(const HttpRequest& request) {
     const Match match = find_endpoint(request.method, request.path);
     if (is_change(*match.endpoint)) {
       // The request itself may change the keys.
-      const std::string name = keys()->keys.check(request.key, match.endpoint->right).name;
-      plan.finish = [this, request, name, match, finish = std::move(plan.finish)] {
+      Change change{.key = keys()->keys.check(request.key, match.endpoint->right).name,
+                    .client = request.client.text(),
+                    .body = request.path == kUploadPath ? "" : beginning(request.body)};
+      plan.finish = [this, change, match, finish = std::move(plan.finish)] {
         HttpResponse response = finish();
-        write_down(request, name, match, response.status);
+        write_down(change, match, response.status);
         return response;
       };
     }
@@ -167,17 +169,16 @@ HttpPlan Api::plan(const HttpRequest& request) {
 }
 
 // Users' names stay out: forgetting a user could not erase them.
-void Api::write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
-                     int status) const {
+void Api::write_down(const Change& change, const Match& match, int status) const {
   const Endpoint& endpoint = *match.endpoint;
   const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
-  audit_.write("a change", {{"key", key_name},
-                            {"client", request.client.text()},
+  audit_.write("a change", {{"key", change.key},
+                            {"client", change.client},
                             {"method", endpoint.method},
                             {"path", endpoint.path},
                             {"model", match.call.model},
                             {"userSha256", short_digest(user)},
-                            {"body", beginning(request.body)},
+                            {"body", change.body},
                             {"status", std::to_string(status)}});
 }
 

@@ -8,6 +8,7 @@
 #include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/uploads.h"
 
 namespace mcnb {
 
@@ -59,10 +60,14 @@ class Handlers {
   Reply personalizer_rank(const Call& call) const;
   Reply personalizer_reward(const Call& call) const;
   Reply personalizer_activate(const Call& call) const;
+  Reply personalizer_rank_slots(const Call& call) const;
+  Reply personalizer_reward_slots(const Call& call) const;
 
   // Models, and what they know (model_handlers.cpp).
   Reply list_models(const Call& call) const;
   Reply create_model(const Call& call) const;
+  Reply upload(const Call& call) const;
+  Reply remove_upload(const Call& call) const;
   Reply show_model(const Call& call) const;
   Reply change_model(const Call& call) const;
   Reply delete_model(const Call& call) const;
@@ -87,6 +92,8 @@ class Handlers {
 
   // Gives the engine a task of the caller; `body` is called once the task has succeeded.
   Reply submit(const Call& call, Task task, std::function<std::string()> body) const;
+  // Gives the engine several tasks; the response has no body.
+  Reply submit_all(const Call& call, std::vector<Task> tasks) const;
   // Runs `work` on the thread that owns the models; its result is the body of the response.
   enum class Use { kRead, kChange };  // of the models
   Reply on_engine(const Call& call, Use use,
@@ -103,6 +110,7 @@ class Handlers {
   const RequestMetrics& requests_;
   std::string personalizer_model_;
   Reload reload_;
+  std::shared_ptr<Uploads> uploads_ = std::make_shared<Uploads>();
 };
 
 }  // namespace mcnb

@@ -16,7 +16,35 @@ Reply Handlers::create_model(const Call& call) const {
   auto task = std::make_shared<CreateTask>();
   task->model = std::move(wanted.name);
   task->options = std::move(wanted.options);
+  if (!wanted.from.empty()) {
+    task->source.emplace();
+    task->source->given = std::move(wanted.given);
+    if (!Uploads::is_name(wanted.from)) {
+      task->source->model = std::move(wanted.from);
+    } else if (const std::optional<StartFile> file = uploads_->find(wanted.from)) {
+      task->source->file = *file;
+    } else {
+      refuse_request(ErrorCode::kUnknownUpload,
+                     fmt::format("there is no upload \"{}\"; uploads last an hour", wanted.from),
+                     "from");
+    }
+  }
   return submit(call, task, [task] { return write_model(task->report); });
+}
+
+Reply Handlers::upload(const Call& call) const {
+  const std::string name = uploads_->add(call.body);
+  JsonWriter out;
+  out.begin_object().field("upload", name).field("bytes", call.body.size()).end_object();
+  return {{}, [body = out.take()] { return body; }};
+}
+
+Reply Handlers::remove_upload(const Call& call) const {
+  if (!uploads_->remove(call.id)) {
+    refuse_request(ErrorCode::kUnknownUpload, fmt::format("there is no upload \"{}\"", call.id),
+                   "id");
+  }
+  return {{}, [] { return std::string(); }};
 }
 
 // Writes the report away from the engine, because intervals take their time.
@@ -75,8 +103,7 @@ Reply Handlers::snapshot_model(const Call& call) const {
 Reply Handlers::show_event(const Call& call) const {
   return on_engine(call, Use::kRead,
                    [model = call.model, id = call.id](const EngineThread& engine) {
-                     const ModelHost::FoundDecision found = engine.host.look_up(model, id);
-                     return write_event(found.decision, found.waiting);
+                     return write_event(engine.host.look_up_slots(model, id));
                    });
 }
 
@@ -95,8 +122,12 @@ Reply Handlers::show_user(const Call& call) const {
 Reply Handlers::forget_user(const Call& call) const {
   return on_engine(
       call, Use::kChange, [model = call.model, id = call.id](const EngineThread& engine) {
-        const Erasure erasure = engine.host.forget(model, id, engine.time);
-        engine.task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
+        engine.task.follow_up = [erasures =
+                                     engine.host.forget(model, id, engine.time)](Storage& storage) {
+          for (const Erasure& erasure : erasures) {
+            storage.erase_user(erasure);
+          }
+        };
         return std::string();
       });
 }

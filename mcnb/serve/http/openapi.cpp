@@ -44,7 +44,8 @@ void write_operation(JsonWriter& out, const Endpoint& endpoint) {
   }
   if (endpoint.request != nullptr) {
     out.key("requestBody").begin_object().field("required", true);
-    write_content(out, "application/json", endpoint.request);
+    const bool bytes = std::string_view(endpoint.request) == "Bytes";
+    write_content(out, bytes ? "application/octet-stream" : "application/json", endpoint.request);
     out.end_object();
   }
   out.key("responses").begin_object();

@@ -52,7 +52,89 @@ const char* const kOpenApiSchemas = R"json(
   "contextFeatures": {"$ref": "#/components/schemas/Features"},
   "excludedActions": {"type": "array", "maxItems": 1000, "items": {"type": "string"}},
   "deferActivation": {"type": "boolean"},
-  "explain": {"type": "boolean"}}},
+  "explain": {"type": "boolean"},
+  "slots": {
+   "description": "several actions are chosen, one for each; or how many",
+   "oneOf": [
+    {"type": "integer", "minimum": 1, "maximum": 100},
+    {"type": "array", "minItems": 1, "maxItems": 100, "items": {"$ref": "#/components/schemas/Slot"}}]}}},
+"Slot": {
+ "type": "object",
+ "required": ["id"],
+ "properties": {
+  "id": {"type": "string", "maxLength": 255},
+  "features": {"$ref": "#/components/schemas/Features"},
+  "excludedActions": {"type": "array", "maxItems": 1000, "items": {"type": "string"}},
+  "baselineAction": {"type": "string"}}},
+"SlotDecision": {
+ "type": "object",
+ "properties": {
+  "id": {"type": "string"},
+  "rewardActionId": {"type": "string"},
+  "probability": {
+   "type": "number",
+   "description": "of this action, given what the slots before show"},
+  "ranking": {
+   "type": "array",
+   "items": {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "probability": {"type": "number"}}}},
+  "waiting": {"type": "boolean"},
+  "preferredActionId": {"type": "string"},
+  "propensity": {"type": "number"},
+  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
+"PersonalizerSlotsRequest": {
+ "type": "object",
+ "required": ["actions", "slots"],
+ "properties": {
+  "eventId": {"type": "string", "maxLength": 256, "nullable": true},
+  "actions": {
+   "type": "array",
+   "minItems": 1,
+   "maxItems": 1000,
+   "items": {
+    "type": "object",
+    "required": ["id"],
+    "properties": {
+     "id": {"type": "string"},
+     "features": {"type": "array", "items": {"type": "object"}}}}},
+  "contextFeatures": {"type": "array", "nullable": true, "items": {"type": "object"}},
+  "slots": {
+   "type": "array",
+   "minItems": 1,
+   "maxItems": 100,
+   "items": {
+    "type": "object",
+    "required": ["id"],
+    "properties": {
+     "id": {"type": "string", "maxLength": 255},
+     "features": {"type": "array", "nullable": true, "items": {"type": "object"}},
+     "excludedActions": {"type": "array", "nullable": true, "items": {"type": "string"}},
+     "baselineAction": {"type": "string", "nullable": true}}}},
+  "deferActivation": {"type": "boolean", "nullable": true}}},
+"PersonalizerSlots": {
+ "type": "object",
+ "properties": {
+  "eventId": {"type": "string"},
+  "slots": {
+   "type": "array",
+   "items": {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "rewardActionId": {"type": "string"}}}}}},
+"PersonalizerSlotRewards": {
+ "type": "object",
+ "required": ["reward"],
+ "properties": {
+  "reward": {
+   "type": "array",
+   "minItems": 1,
+   "maxItems": 100,
+   "items": {
+    "type": "object",
+    "required": ["slotId", "value"],
+    "properties": {
+     "slotId": {"type": "string"},
+     "value": {"type": "number", "minimum": 0, "maximum": 1}}}}}},
 "PersonalizerRankRequest": {
  "type": "object",
  "required": ["actions"],
@@ -86,7 +168,11 @@ const char* const kOpenApiSchemas = R"json(
     "type": "object",
     "properties": {"id": {"type": "string"}, "probability": {"type": "number"}}}},
   "modelVersion": {"type": "integer"},
-  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
+  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}},
+  "slots": {
+   "description": "if the request has slots, instead of one answer",
+   "type": "array",
+   "items": {"$ref": "#/components/schemas/SlotDecision"}}}},
 "Explanation": {
  "type": "object",
  "properties": {
@@ -121,7 +207,8 @@ const char* const kOpenApiSchemas = R"json(
  "required": ["value"],
  "properties": {
   "value": {"type": "number", "minimum": 0, "maximum": 1},
-  "rewardId": {"type": "string", "maxLength": 256}}},
+  "rewardId": {"type": "string", "maxLength": 256},
+  "slot": {"type": "string", "description": "of an event with slots; without it, the first"}}},
 "PersonalizerReward": {
  "type": "object",
  "required": ["value"],
@@ -149,7 +236,8 @@ const char* const kOpenApiSchemas = R"json(
   "waitingSeconds": {"type": "number"},
   "defaultReward": {"type": "number", "minimum": 0, "maximum": 1},
   "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]},
-  "estimates": {"type": "boolean"}}},
+  "estimates": {"type": "boolean"},
+  "keepFeatures": {"type": "boolean"}}},
 "ModelOptions": {
  "allOf": [
   {"$ref": "#/components/schemas/Settings"},
@@ -170,7 +258,17 @@ const char* const kOpenApiSchemas = R"json(
 "NewModel": {
  "allOf": [
   {"$ref": "#/components/schemas/ModelOptions"},
-  {"type": "object", "required": ["name"]}]},
+  {
+   "type": "object",
+   "required": ["name"],
+   "properties": {
+    "from": {
+     "type": "string",
+     "description": "another model, or an upload, from which the model begins"}}}]},
+"Bytes": {"type": "string", "format": "binary"},
+"Upload": {
+ "type": "object",
+ "properties": {"upload": {"type": "string"}, "bytes": {"type": "integer"}}},
 "NewChallenger": {
  "type": "object",
  "required": ["name", "policy"],

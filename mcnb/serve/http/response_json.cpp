@@ -28,9 +28,8 @@ void write_explanation(JsonWriter& out, const Decision& decision) {
   out.end_array();
 }
 
-void write_decision(JsonWriter& out, const Decision& decision) {
-  out.field("eventId", decision.event_id)
-      .field("rewardActionId", decision.actions[decision.chosen].id);
+void write_answer(JsonWriter& out, const Decision& decision) {
+  out.field("rewardActionId", decision.actions[decision.chosen].id);
   out.key("ranking").begin_array();
   for (const std::uint32_t index : decision.ranking) {
     out.begin_object()
@@ -39,6 +38,22 @@ void write_decision(JsonWriter& out, const Decision& decision) {
         .end_object();
   }
   out.end_array();
+}
+
+// The slot's own name and its answer, of which the probability is that given the slots before it.
+void begin_slot(JsonWriter& out, const Decision& decision) {
+  out.begin_object()
+      .field("id", decision.slot.ids[decision.slot.index])
+      .field("probability", decision.actions[decision.chosen].probability);
+  write_answer(out, decision);
+}
+
+void write_found(JsonWriter& out, const ModelHost::FoundDecision& found) {
+  const Decision& decision = found.decision;
+  out.field("waiting", found.waiting)
+      .field("preferredActionId", decision.actions[decision.preferred].id)
+      .field("propensity", decision.actions[decision.chosen].probability);
+  write_explanation(out, decision);
 }
 
 void write_options(JsonWriter& out, const ModelOptions& options) {
@@ -61,7 +76,8 @@ void write_options(JsonWriter& out, const ModelOptions& options) {
       .field("waitingSeconds", options.waiting_seconds)
       .field("defaultReward", options.default_reward)
       .field("aggregation", name_of(options.aggregation))
-      .field("estimates", options.estimates);
+      .field("estimates", options.estimates)
+      .field("keepFeatures", options.keep_features);
 }
 
 void write_estimate(JsonWriter& out, const char* name, const RunningValue& estimate) {
@@ -173,8 +189,8 @@ void write_report(JsonWriter& out, const ModelReport& report, bool values) {
 
 std::string write_rank(const Decision& decision, bool explain, Dialect dialect) {
   JsonWriter out;
-  out.begin_object();
-  write_decision(out, decision);
+  out.begin_object().field("eventId", decision.event_id);
+  write_answer(out, decision);
   if (dialect == Dialect::kOwn) {
     out.field("modelVersion", decision.model_version);
     if (explain) {
@@ -185,21 +201,54 @@ std::string write_rank(const Decision& decision, bool explain, Dialect dialect) 
   return out.take();
 }
 
-std::string write_event(const Decision& decision, bool waiting) {
+std::string write_slots(const std::vector<Decision>& slots, bool explain, Dialect dialect) {
   JsonWriter out;
-  out.begin_object();
-  write_decision(out, decision);
-  out.field("userId", decision.user_id)
+  out.begin_object().field("eventId", slots.front().event_id);
+  out.key("slots").begin_array();
+  for (const Decision& decision : slots) {
+    if (dialect != Dialect::kOwn) {
+      out.begin_object()
+          .field("id", decision.slot.ids[decision.slot.index])
+          .field("rewardActionId", decision.actions[decision.chosen].id)
+          .end_object();
+      continue;
+    }
+    begin_slot(out, decision);
+    if (explain) {
+      write_explanation(out, decision);
+    }
+    out.end_object();
+  }
+  out.end_array();
+  if (dialect == Dialect::kOwn) {
+    out.field("modelVersion", slots.front().model_version);
+  }
+  out.end_object();
+  return out.take();
+}
+
+std::string write_event(const std::vector<ModelHost::FoundDecision>& found) {
+  const Decision& decision = found.front().decision;
+  JsonWriter out;
+  out.begin_object()
+      .field("eventId", decision.event_id)
+      .field("userId", decision.user_id)
       .field("time", decision.time)
       .field("mode", name_of(decision.mode))
       .field("deferred", decision.deferred)
-      .field("waiting", waiting)
-      .field("preferredActionId", decision.actions[decision.preferred].id)
-      .field("propensity", decision.actions[decision.chosen].probability)
       .field("modelVersion", decision.model_version);
-  write_explanation(out, decision);
-  out.end_object();
-  return out.take();
+  if (decision.slot.ids.empty()) {
+    write_answer(out, decision);
+    write_found(out, found.front());
+    return out.end_object().take();
+  }
+  out.key("slots").begin_array();
+  for (const ModelHost::FoundDecision& slot : found) {
+    begin_slot(out, slot.decision);
+    write_found(out, slot);
+    out.end_object();
+  }
+  return out.end_array().end_object().take();
 }
 
 std::string write_reward(RewardOutcome outcome) {

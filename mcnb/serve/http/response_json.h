@@ -11,8 +11,10 @@ namespace mcnb {
 // From structs to the JSON bodies of responses. The schemas are in openapi_schemas.cpp.
 
 std::string write_rank(const Decision& decision, bool explain, Dialect dialect);
-// `waiting`: whether rewards of the event still count.
-std::string write_event(const Decision& decision, bool waiting);
+// Of the decisions of all slots of an event.
+std::string write_slots(const std::vector<Decision>& slots, bool explain, Dialect dialect);
+// One decision, or those of all slots.
+std::string write_event(const std::vector<ModelHost::FoundDecision>& found);
 std::string write_reward(RewardOutcome outcome);
 std::string write_model(const ModelReport& report);
 std::string write_models(const std::vector<ModelReport>& reports);

@@ -1,8 +1,9 @@
+#include <atomic>
 #include <utility>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/http/handlers.h"
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/metrics_text.h"
 #include "mcnb/serve/http/openapi.h"
 
@@ -40,6 +41,38 @@ Reply Handlers::submit(const Call& call, Task task, std::function<std::string()>
       throw RequestRefused(*error);
     }
     return body();
+  };
+  return {start, finish};
+}
+
+Reply Handlers::submit_all(const Call& call, std::vector<Task> tasks) const {
+  for (const Task& task : tasks) {
+    base_of(task).client = call.client;
+  }
+  const auto start = [&engine = engine_, tasks](std::function<void()> done) {
+    const auto left = std::make_shared<std::atomic<std::size_t>>(tasks.size());
+    const auto one_done = [left, done = std::move(done)] {
+      if (left->fetch_sub(1) == 1) {
+        done();
+      }
+    };
+    for (const Task& task : tasks) {
+      base_of(task).done = one_done;
+    }
+    for (const Task& task : tasks) {
+      if (!engine.submit(task)) {
+        one_done();  // its error says why
+      }
+    }
+    return true;
+  };
+  const auto finish = [tasks] {
+    for (const Task& task : tasks) {
+      if (const std::optional<ServiceError>& error = base_of(task).error) {
+        throw RequestRefused(*error);
+      }
+    }
+    return std::string();
   };
   return {start, finish};
 }

@@ -106,7 +106,7 @@ struct Server::Parts {
         read_again(std::move(read)),
         audit(options.audit_log),
         engine(engine_options(options), clock, metrics),
-        api(Handlers(engine, metrics, requests, options.personalizer_model,
+        api(Handlers(engine, metrics, requests, options.data, options.personalizer_model,
                      [this] { return reload(); }),
             ApiKeys(options.keys), CallerPolicy(options.host_names, options.origins), audit,
             requests) {

@@ -74,10 +74,14 @@ LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   round.user = decision.user_id;
   round.time = decision.time * kMicroseconds;
   round.chosen = decision.chosen;
+  round.context = decision.original ? decision.original->context : "";
   for (std::size_t i = 0; i < decision.actions.size(); ++i) {
     const LoggedAction& action = decision.actions[i];
     round.actions.push_back(
-        {action.id, vector_text(std::span(decision.features).subspan(i * dimension, dimension))});
+        {action.id,
+         decision.original
+             ? decision.original->actions[i]
+             : vector_text(std::span(decision.features).subspan(i * dimension, dimension))});
     round.probabilities.push_back(shortest(action.probability));
     round.eligible.push_back(action.eligible);
   }
@@ -87,6 +91,8 @@ LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   round.probability = round.probabilities[round.chosen];
   return round;
 }
+
+struct Stopped {};  // leaves the replay
 
 // Finds the reward of every decision by the rules of Model, from its events in the order of the
 // log. Looks at times rather than at the logged ends of waiting times, which count events that may
@@ -105,11 +111,18 @@ class StoreLog {
 
   StoreLogReport read() {
     report_.model = stored_.name;
-    rows_->replay(stored_.id, 0, [&](const LogRow& row) {
-      end_until(row.time);
-      std::visit([&](const auto& event) { on(event, row); },
-                 decode_event(row.kind, row.body, dimension(), rows_->name()));
-    });
+    try {
+      rows_->replay(stored_.id, 0, [&](const LogRow& row) {
+        end_until(row.time);
+        std::visit([&](const auto& event) { on(event, row); },
+                   decode_event(row.kind, row.body, dimension(), rows_->name()));
+        if (choice_.goes_on && !choice_.goes_on()) {
+          throw Stopped{};
+        }
+      });
+    } catch (const Stopped&) {
+      return report_;
+    }
     report_.waiting = static_cast<std::uint64_t>(
         std::ranges::count_if(pending_, [](const Pending& one) { return !one.forgotten; }));
     return report_;

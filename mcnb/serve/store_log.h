@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,8 @@ struct StoreLogOptions {
   std::string model;                 // empty: the only one
   std::optional<std::int64_t> from;  // microseconds since 1970
   std::optional<std::int64_t> to;    // before this time
+  // Called after each event of the log; the reading ends if it returns false.
+  std::function<bool()> goes_on = {};
 };
 
 struct StoreLogReport {
@@ -31,7 +34,7 @@ bool is_data_folder(const std::filesystem::path& folder);
 // while the service may be running; writes nothing. A decision counts once its waiting time is
 // over, whether or not its reward came early: rewards come before defaults, so a log that took each
 // decision as soon as its reward is known would show too many rewards. Features are the hashed
-// numbers that the service stores.
+// numbers that the service stores, unless the model kept those of the caller (keepFeatures).
 //
 // Throws Error: kUsage for an unknown model, kCorrupt for a damaged database, kSystem if the system
 // refuses.

@@ -126,6 +126,7 @@ def test_models_can_be_changed_and_deleted(serving):
 NOT_IN_THE_CLIENT = {
     ("get", "/livez"),  # for supervisors of processes; `ready` says more
     ("get", "/metrics"),  # for Prometheus
+    ("get", "/v1/models/{model}/log"),  # a download, for curl
     ("get", "/openapi.json"),  # for generators of clients
     ("post", "/personalizer/v1.0/rank"),  # for clients of the retired service
     ("post", "/personalizer/v1.0/events/{id}/reward"),

@@ -187,5 +187,31 @@ TEST(StoreLog, IsExportedAndReadBack) {
   EXPECT_FALSE(is_data_folder(folder / "snapshots"));
 }
 
+TEST(StoreLog, HasTheFeaturesOfTheCallerWhereTheyWereKept) {
+  const TemporaryFolder folder;
+  {
+    cases::RunningEngine running(folder.path(), {}, kStart);
+    running.create("m", model());
+    RankRequest kept = request(1);
+    kept.original = {.context = R"({"hour":"noon"})", .actions = {}};
+    for (std::size_t i = 0; i < kept.actions.size(); ++i) {
+      kept.original->actions.push_back(i == 1 ? "" : fmt::format(R"({{"number":{}}})", i));
+    }
+    running.rank(request(0));
+    running.rank(kept);
+    running.clock.set(kStart + 20'000);
+    running.rank(request(50));
+  }
+  const StoreRead found = read(folder);
+  ASSERT_EQ(found.rounds.size(), 2U);
+  EXPECT_EQ(found.rounds[0].context, "");
+  EXPECT_EQ(found.rounds[1].context, R"({"hour":"noon"})");
+  EXPECT_EQ(found.rounds[1].actions[0].features, R"({"number":0})");
+  EXPECT_EQ(found.rounds[1].actions[1].features, "");
+  for (const LogFormat format : {LogFormat::kDsjson, LogFormat::kJsonLines, LogFormat::kCsv}) {
+    EXPECT_EQ(cases::rounds_in(cases::written(format, found.rounds)), found.rounds);
+  }
+}
+
 }  // namespace
 }  // namespace mcnb::store_log_test

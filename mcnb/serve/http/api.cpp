@@ -28,9 +28,12 @@ std::optional<ServiceError> error_of(const std::string& path, const Work& work) 
   return std::nullopt;
 }
 
-HttpResponse respond(const Endpoint& endpoint, const std::function<std::string()>& body) {
-  HttpResponse response{endpoint.status, "", endpoint.content_type};
-  const auto error = error_of(endpoint.path, [&] { response.body = body(); });
+HttpResponse respond(const Endpoint& endpoint, const Reply& reply) {
+  HttpResponse response{
+      endpoint.status, "",
+      reply.content_type == nullptr ? endpoint.content_type : reply.content_type};
+  const auto error = error_of(endpoint.path, [&] { response.body = reply.body(); });
+  response.stream = reply.stream;
   return error ? error_response(*error) : response;
 }
 
@@ -146,7 +149,7 @@ HttpPlan Api::plan(const HttpRequest& request) {
     match.call.client = keys()->keys.client_of(request.key, request.client.group().text());
     Reply reply = (handlers_.*endpoint.handler)(match.call);
     plan.start = std::move(reply.start);
-    plan.finish = [&endpoint, body = std::move(reply.body)] { return respond(endpoint, body); };
+    plan.finish = [&endpoint, reply = std::move(reply)] { return respond(endpoint, reply); };
   });
   if (error) {
     plan.finish = [response = error_response(*error)] { return response; };

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "mcnb/serve/engine/engine.h"
+#include "mcnb/serve/http/body_stream.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
 
@@ -15,6 +17,7 @@ namespace mcnb {
 struct Call {
   std::string model;      // {model} of the path; empty if the path has none
   std::string id;         // {id} of the path: an event or a user; empty if the path has none
+  std::string query;      // of the path, without its question mark
   std::string client;     // who asks (TaskBase::client)
   std::string_view body;  // valid only while the handler runs
 };
@@ -24,7 +27,12 @@ struct Call {
 struct Reply {
   std::function<bool(std::function<void()> done)> start;
   std::function<std::string()> body;
+  // Makes the body of a successful response instead; `body` is called nevertheless.
+  std::shared_ptr<BodyStream> stream = {};
+  const char* content_type = nullptr;  // instead of the endpoint's
 };
+
+struct LogStreamLimit;
 
 // The handlers of all endpoints, one function each. A handler reads the call, gives the engine a
 // task if it needs the models, and writes JSON. It throws RequestRefused if the call is wrong. It
@@ -40,9 +48,10 @@ class Handlers {
   };
   using Reload = std::function<Reloaded()>;
 
-  // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
+  // Borrows the engine and the metrics. `folder` has the data of the engine; `personalizer_model`
+  // is behind the Personalizer paths.
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model, Reload reload);
+           std::filesystem::path folder, std::string personalizer_model, Reload reload);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -71,6 +80,9 @@ class Handlers {
   Reply show_user(const Call& call) const;
   Reply forget_user(const Call& call) const;
 
+  // Logs (log_handlers.cpp).
+  Reply show_log(const Call& call) const;
+
  private:
   // What `on_engine` lends to its work.
   struct EngineThread {
@@ -93,6 +105,8 @@ class Handlers {
   Engine& engine_;
   const Metrics& metrics_;
   const RequestMetrics& requests_;
+  std::filesystem::path folder_;
+  std::shared_ptr<LogStreamLimit> log_streams_;
   std::string personalizer_model_;
   Reload reload_;
 };

@@ -84,13 +84,19 @@ const std::string& http_date() {
   return date;
 }
 
+std::string chunk_of(const std::string& piece) {
+  return fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
+}
+
 std::string head_of(const HttpResponse& response, bool close, bool is_http_1_0) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status,
                                  reason_of(response.status), http_date());
-  if (response.status != 204) {
+  if (response.stream && !is_http_1_0) {
+    head += "Transfer-Encoding: chunked\r\n";
+  } else if (!response.stream && response.status != 204) {
     fmt::format_to(std::back_inserter(head), "Content-Length: {}\r\n", response.body.size());
   }
-  if (!response.body.empty()) {
+  if (response.stream || !response.body.empty()) {
     fmt::format_to(std::back_inserter(head), "Content-Type: {}\r\n", response.content_type);
   }
   if (response.retry_after > 0) {
@@ -124,7 +130,8 @@ HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, const Clien
 
 void HttpConnection::enter(Stage stage, Time now) {
   stage_ = stage;
-  const bool served = stage == Stage::kWork || stage == Stage::kResponse;
+  const bool served =
+      stage == Stage::kWork || stage == Stage::kResponse || stage == Stage::kStream;
   // The time for the first request includes the handshake.
   const bool same_wait = first_ && (stage == Stage::kIdle || stage == Stage::kHead);
   if (!same_wait) {
@@ -156,7 +163,7 @@ double HttpConnection::seconds_allowed() const {
 }
 
 void HttpConnection::end_if_late(Time now) {
-  if (stage_ != Stage::kWork && stage_ != Stage::kEnded &&
+  if (stage_ != Stage::kWork && stage_ != Stage::kStream && stage_ != Stage::kEnded &&
       seconds_between(since_, now) > seconds_allowed()) {
     stage_ = Stage::kEnded;
   }
@@ -196,6 +203,7 @@ bool HttpConnection::step(Time now) {
     case Stage::kGoodbye:
       return step_goodbye();
     case Stage::kWork:
+    case Stage::kStream:
     case Stage::kEnded:
       break;
   }
@@ -305,11 +313,15 @@ void HttpConnection::on_request(Time now) {
 }
 
 bool HttpConnection::finish_work(Time now) {
-  if (stage_ != Stage::kWork) {
+  if (stage_ != Stage::kWork && stage_ != Stage::kStream) {
     return false;
   }
   try {
-    respond(exchange_->plan.finish(), now);
+    if (stage_ == Stage::kStream) {
+      take_piece(now);
+    } else {
+      respond(exchange_->plan.finish(), now);
+    }
   } catch (const std::exception& error) {
     log_error("a request failed", {{"detail", error.what()}});
     stage_ = Stage::kEnded;
@@ -325,9 +337,12 @@ void HttpConnection::on_malformed(Time now) {
 
 void HttpConnection::respond(const HttpResponse& response, Time now) {
   const RequestHead& head = exchange_->parser.head();
+  chunked_ = !head.is_http_1_0;
+  close_ = close_ || (response.stream && !chunked_);
   response_ = head_of(response, close_, head.is_http_1_0);
   if (head.method != "HEAD") {
     response_ += response.body;
+    stream_ = response.stream;
   }
   sent_ = 0;
   context_.metrics.observe(exchange_->plan.metric, response.status,
@@ -336,14 +351,35 @@ void HttpConnection::respond(const HttpResponse& response, Time now) {
   enter(Stage::kResponse, now);
 }
 
+// Returns false if there is none yet.
+bool HttpConnection::take_piece(Time now) {
+  const std::optional<std::string> piece = stream_->next(resume_);
+  if (!piece) {
+    enter(Stage::kStream, now);
+    return false;
+  }
+  if (piece->empty()) {
+    stream_.reset();
+  }
+  response_ = chunked_ ? chunk_of(*piece) : *piece;
+  sent_ = 0;
+  enter(Stage::kResponse, now);
+  return true;
+}
+
 bool HttpConnection::step_response(Time now) {
-  const Transport::Moved moved = transport_->write(std::string_view(response_).substr(sent_));
+  const std::string_view left = std::string_view(response_).substr(sent_);
+  const Transport::Moved moved =
+      left.empty() ? Transport::Moved{Transport::State::kOpen, 0} : transport_->write(left);
   if (moved.state == Transport::State::kEnded) {
     stage_ = Stage::kEnded;
   }
   sent_ += moved.bytes;
   if (moved.state == Transport::State::kAgain) {
     guest_.waiting_since = since_;  // for the client to read
+  }
+  if (moved.state == Transport::State::kOpen && sent_ == response_.size() && stream_) {
+    return take_piece(now);
   }
   if (moved.state == Transport::State::kOpen && sent_ == response_.size()) {
     response_.clear();

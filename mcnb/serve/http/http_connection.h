@@ -50,6 +50,7 @@ class HttpConnection {
     kBody,      // reads the body
     kWork,      // waits for the engine
     kResponse,  // sends the response
+    kStream,    // waits for the next piece of the response
     kGoodbye,   // the last response was sent; reads what the client still sends, so that the
                 // response is not lost
     kEnded,
@@ -76,6 +77,7 @@ class HttpConnection {
   void on_request(Time now);
   void on_malformed(Time now);
   void respond(const HttpResponse& response, Time now);
+  bool take_piece(Time now);
   void ask_for_body();
   HttpRequest request_of(const RequestHead& head) const;
 
@@ -92,6 +94,8 @@ class HttpConnection {
   std::string received_;  // bytes that were not parsed yet
   std::string response_;  // bytes that were not sent yet
   std::size_t sent_ = 0;  // of `response_`
+  std::shared_ptr<BodyStream> stream_;  // the rest of the response
+  bool chunked_ = false;                // how it is sent; otherwise up to the end of the connection
 };
 
 }  // namespace mcnb

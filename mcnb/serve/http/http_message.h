@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "mcnb/serve/engine/service_error.h"
+#include "mcnb/serve/http/body_stream.h"
 #include "mcnb/serve/http/client_address.h"
 
 namespace mcnb {
@@ -30,6 +32,7 @@ struct HttpResponse {
   const char* content_type = "application/json";
   int retry_after = 0;  // seconds, for the header Retry-After; 0 means that the header is absent
   std::string allow;    // methods, for the header Allow; empty means that the header is absent
+  std::shared_ptr<BodyStream> stream = {};  // makes the body instead of `body`, if it is set
 };
 
 // The response to a request that failed: status, headers and JSON follow from the error code.

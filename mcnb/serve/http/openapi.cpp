@@ -35,10 +35,22 @@ void write_content(JsonWriter& out, std::string_view content_type, const char* s
   out.end_object().end_object();
 }
 
+// What the query of a request for a log may say.
+constexpr const char* kLogParameters = R"([
+ {"name": "format", "in": "query", "schema": {"type": "string", "enum": ["dsjson", "jsonl", "csv"],
+  "default": "dsjson"}},
+ {"name": "from", "in": "query", "schema": {"type": "string"},
+  "description": "decisions from this time on: 2026-01-31 or 2026-01-31T12:00:00Z"},
+ {"name": "to", "in": "query", "schema": {"type": "string"},
+  "description": "decisions before this time"}])";
+
 void write_operation(JsonWriter& out, const Endpoint& endpoint) {
   std::string method = endpoint.method;
   std::ranges::transform(method, method.begin(), [](unsigned char c) { return std::tolower(c); });
   out.key(method).begin_object().field("summary", endpoint.summary);
+  if (endpoint.handler == &Handlers::show_log) {
+    out.key("parameters").raw(kLogParameters);
+  }
   if (endpoint.right == Right::kNone) {
     out.key("security").begin_array().end_array();
   }

@@ -132,6 +132,7 @@ const char* const kOpenApiSchemas = R"json(
   "outcome": {
    "type": "string",
    "enum": ["learned", "waiting", "duplicate", "ignored", "late"]}}},
+"Log": {"type": "string", "description": "one decision a line, as docs/EVALUATION.md describes"},
 "User": {
  "type": "object",
  "properties": {
@@ -148,7 +149,8 @@ const char* const kOpenApiSchemas = R"json(
   "epsilon": {"type": "number", "minimum": 0, "maximum": 1},
   "waitingSeconds": {"type": "number"},
   "defaultReward": {"type": "number", "minimum": 0, "maximum": 1},
-  "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]}}},
+  "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]},
+  "keepFeatures": {"type": "boolean"}}},
 "ModelOptions": {
  "allOf": [
   {"$ref": "#/components/schemas/Settings"},

@@ -62,6 +62,16 @@ std::string read_user(const JsonFields& fields, const std::optional<std::string>
   return kEverybody;
 }
 
+// The features of a context or an action as the log keeps them. A list of objects becomes a member.
+std::string original_text(const JsonValue* value, const char* member) {
+  if (value == nullptr || value->is_null()) {
+    return {};
+  }
+  const bool is_list = value->is_array() && !is_json_vector(*value);
+  const std::string text = simdjson::minify(*value);
+  return is_list ? fmt::format("{{\"{}\":{}}}", member, text) : text;
+}
+
 void read_actions(const JsonValue& value, std::uint64_t dimension, FeatureReader& features,
                   RankRequest& request) {
   const std::size_t most =
@@ -93,6 +103,9 @@ void read_actions(const JsonValue& value, std::uint64_t dimension, FeatureReader
     check_id(text, "actions.id");
     request.actions.emplace_back(text);
     features.read_action(fields.find("features"), name + ".features", request.features);
+    if (request.original) {
+      request.original->actions.push_back(original_text(fields.find("features"), "j"));
+    }
   }
   if (request.actions.empty()) {
     refuse_field("actions", "expected at least one action");
@@ -166,6 +179,9 @@ RankRequest read_rank(string_view body, const ModelOptions& model, Dialect diale
   FeatureReader features(model);
   if (const JsonValue* context = fields.find("contextFeatures")) {
     features.read_context(*context);
+  }
+  if (model.keep_features) {
+    request.original.emplace().context = original_text(fields.find("contextFeatures"), "FromUrl");
   }
   request.user_id = read_user(fields, features.user(), dialect);
   const JsonValue* actions = fields.find("actions");

@@ -60,6 +60,7 @@ void write_options(JsonWriter& out, const ModelOptions& options) {
       .field("epsilon", options.epsilon)
       .field("waitingSeconds", options.waiting_seconds)
       .field("defaultReward", options.default_reward)
+      .field("keepFeatures", options.keep_features)
       .field("aggregation", name_of(options.aggregation));
 }
 

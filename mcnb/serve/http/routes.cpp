@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mcnb/serve/http/identifiers.h"
+#include "mcnb/serve/http/query.h"
 
 namespace mcnb {
 namespace {
@@ -52,6 +53,9 @@ constexpr Endpoint kEndpoints[] = {
      "Says that the action of a deferred event was shown", kNoBody, kNoBody},
     {"GET", "/v1/models/{model}/events/{id}", kRead, &H::show_event, "admin", 200,
      "Shows a decision with its explanation", kNoBody, "Event"},
+    {"GET", "/v1/models/{model}/log", kRead, &H::show_log, "admin", 200,
+     "The decisions of a model whose waiting time is over, with their rewards (streamed)", kNoBody,
+     "Log", "application/x-ndjson"},
     {"GET", "/v1/models/{model}/users/{id}", kRead, &H::show_user, "admin", 200,
      "Shows what a model knows about a user", kNoBody, "User"},
     {"DELETE", "/v1/models/{model}/users/{id}", kAdmin, &H::forget_user, "admin", 204,
@@ -70,33 +74,6 @@ constexpr Endpoint kEndpoints[] = {
      kNoBody},
 };
 // clang-format on
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-// Decodes the %-escapes of one segment. Refuses malformed ones.
-std::string unescape(std::string_view segment) {
-  std::string text;
-  for (std::size_t i = 0; i < segment.size(); ++i) {
-    if (segment[i] != '%') {
-      text += segment[i];
-      continue;
-    }
-    const int high = i + 2 < segment.size() ? hex_digit(segment[i + 1]) : -1;
-    const int low = i + 2 < segment.size() ? hex_digit(segment[i + 2]) : -1;
-    if (high < 0 || low < 0) {
-      refuse_request(ErrorCode::kBadPath, "expected two hexadecimal digits after % in the path");
-    }
-    text += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return text;
-}
 
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> segments;
@@ -123,9 +100,9 @@ Call call_of(const std::vector<std::string_view>& pattern,
   Call call;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == "{model}") {
-      call.model = unescape(segments[i]);
+      call.model = unescaped(segments[i]);
     } else if (pattern[i] == "{id}") {
-      call.id = unescape(segments[i]);
+      call.id = unescaped(segments[i]);
       check_id(call.id, "id");
     }
   }
@@ -151,6 +128,7 @@ Match find_endpoint(const std::string& method, const std::string& path) {
     }
     Call call = call_of(pattern, segments);
     if (wanted == endpoint.method) {
+      call.query = path.substr(std::min(path.size(), plain.size() + 1));
       return {&endpoint, std::move(call)};
     }
     methods += (methods.empty() ? "" : ", ") + std::string(endpoint.method);

@@ -1,8 +1,9 @@
 #include <utility>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/http/handlers.h"
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/http/handlers.h"
+#include "mcnb/serve/http/log_stream.h"
 #include "mcnb/serve/http/metrics_text.h"
 #include "mcnb/serve/http/openapi.h"
 
@@ -22,10 +23,12 @@ std::string object_with(std::string_view name, std::string_view value) {
 }  // namespace
 
 Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-                   std::string personalizer_model, Reload reload)
+                   std::filesystem::path folder, std::string personalizer_model, Reload reload)
     : engine_(engine),
       metrics_(metrics),
       requests_(requests),
+      folder_(std::move(folder)),
+      log_streams_(std::make_shared<LogStreamLimit>()),
       personalizer_model_(std::move(personalizer_model)),
       reload_(std::move(reload)) {}
 

@@ -10,13 +10,15 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kLongestPartName = 64;
+constexpr std::size_t kLongestFeatures = std::size_t{1} << 20;   // bytes of JSON
 constexpr std::size_t kLargestFitResult = std::size_t{1} << 30;  // bytes
 
 // Bits of the flags of a decision.
 constexpr std::uint8_t kDeferred = 1;
 constexpr std::uint8_t kNamedParts = 2;
 constexpr std::uint8_t kEstimatedSizes = 4;
-constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes;
+constexpr std::uint8_t kOriginal = 16;
+constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes | kOriginal;
 
 // The parts of a decision that does not name them: those of MCNB, and those that every policy
 // reported before parts had names.
@@ -34,7 +36,8 @@ void put(ByteWriter& out, const Decision& event) {
   out.put(static_cast<std::uint8_t>(event.mode));
   const bool named = event.part_names != kUnnamedParts;
   out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0) |
-                                    (event.estimated_sizes ? kEstimatedSizes : 0)));
+                                    (event.estimated_sizes ? kEstimatedSizes : 0) |
+                                    (event.original ? kOriginal : 0)));
   out.put(event.chosen);
   out.put(event.preferred);
   out.put(event.arm);
@@ -62,6 +65,12 @@ void put(ByteWriter& out, const Decision& event) {
   }
   out.put_all(std::span(event.ranking));
   out.put_all(std::span(event.features));
+  if (event.original) {
+    out.write_string(event.original->context);
+    for (const std::string& features : event.original->actions) {
+      out.write_string(features);
+    }
+  }
 }
 
 bool is_permutation(const std::vector<std::uint32_t>& ranking, std::size_t count) {
@@ -103,7 +112,7 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   event.arm = in.get<std::uint32_t>();
   event.part_names = (flags & kNamedParts) != 0 ? get_part_names(in) : kUnnamedParts;
   const auto count = in.get<std::uint32_t>();
-  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || flags > kAllFlags || count == 0 ||
+  if (mode > static_cast<std::uint8_t>(ModelMode::kLogging) || (flags & ~kAllFlags) != 0 || count == 0 ||
       count > kMostActions || event.chosen >= count || event.preferred >= count ||
       event.arm > event.chosen || event.event_id.empty()) {
     in.fail("not a decision");
@@ -136,6 +145,12 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   }
   event.ranking = in.get_all<std::uint32_t>(count);
   event.features = in.get_all<float>(count * dimension);
+  if ((flags & kOriginal) != 0) {
+    event.original.emplace().context = in.read_string(kLongestFeatures);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      event.original->actions.push_back(in.read_string(kLongestFeatures));
+    }
+  }
   if (!is_permutation(event.ranking, count) || event.features.size() != count * dimension ||
       !event.actions[event.chosen].eligible ||
       !std::ranges::all_of(event.features, [](float x) { return std::isfinite(x); })) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,6 +34,14 @@ struct LoggedAction {
   bool eligible = true;               // false if the caller excluded it
 };
 
+// Features as the caller sent them: JSON, or empty texts where there were none. A list of objects
+// is a member of one object, as in the logs of Personalizer: {"FromUrl": [...]} of the context and
+// {"j": [...]} of an action.
+struct CallerFeatures {
+  std::string context;
+  std::vector<std::string> actions;  // as many as there are actions
+};
+
 struct Decision {
   std::string event_id;
   std::string user_id;
@@ -48,6 +57,7 @@ struct Decision {
   std::vector<LoggedAction> actions;    // in the caller's order
   std::vector<std::uint32_t> ranking;   // their indices, in the order of the answer
   std::vector<float> features;          // of all actions, `dimension` numbers each
+  std::optional<CallerFeatures> original = {};  // if the model keeps them
 };
 
 struct Reward {

@@ -23,6 +23,7 @@ struct RankRequest {
   std::vector<std::string> actions;
   std::vector<float> features;  // `dimension` for each action
   std::vector<bool> eligible;   // by action; false if the caller excluded it
+  std::optional<CallerFeatures> original = {};  // if the model keeps them
   bool deferred = false;
   bool explain = false;
 };

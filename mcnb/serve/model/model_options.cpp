@@ -62,6 +62,8 @@ const OptionTable<ModelOptions>& settings_table() {
                            {"min", Aggregation::kMin},
                            {"max", Aggregation::kMax}},
                           "of several rewards: the first, at once, or one of all, at the end");
+    t.yes_no("keepFeatures", &O::keep_features,
+             "whether the log has the features as callers send them, too, not only hashed");
     return t;
   }();
   return kTable;

@@ -39,6 +39,7 @@ struct ModelOptions {
   double waiting_seconds = 600.0;
   double default_reward = 0.0;
   Aggregation aggregation = Aggregation::kEarliest;
+  bool keep_features = false;  // in the log, as the caller sent them
 };
 
 // Limits that hold for every model.

@@ -60,7 +60,10 @@ TEST(Exploration, StoredPropensitiesAreTheFrequenciesOfTheAnswers) {
 
 TEST(Exploration, EventsSurviveTheirBytesAndDamageIsRefused) {
   cases::Ledger ledger(cases::small_model());
-  const Decision decision = ledger.rank(cases::request_of(1, "ann"));
+  RankRequest request = cases::request_of(1, "ann");
+  request.original = {.context = R"({"hour":1})",
+                      .actions = std::vector<std::string>(request.actions.size(), R"({"a":2})")};
+  const Decision decision = ledger.rank(request);
   const std::string bytes = encode_event(decision);
   EXPECT_TRUE(encode_event(decode_event(EventKind::kDecision, bytes, 4, "test")) == bytes);
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) {

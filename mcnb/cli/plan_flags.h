@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "mcnb/cli/tables.h"
 #include "mcnb/experiment/report/plan_request.h"
 #include "mcnb/experiment/report/request_memory.h"
 

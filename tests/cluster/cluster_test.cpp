@@ -264,7 +264,8 @@ class Cluster : public testing::Test {
     }
     clients.clear();
     for (std::size_t i = 0; i < kNodes; ++i) {
-      EXPECT_EQ(nodes[i]->stop().status, 0);
+      const ProgramOutcome ended = nodes[i]->stop();
+      EXPECT_EQ(ended.status, 0) << ended.errors;
     }
   }
   void check_history();

@@ -1,5 +1,7 @@
 #include "mcnb/serve/engine/tasks.h"
 
+#include <utility>
+
 namespace mcnb {
 
 void fail_tasks(const std::vector<Task>& tasks, const ServiceError& error) {
@@ -13,8 +15,8 @@ void fail_tasks(const std::vector<Task>& tasks, const ServiceError& error) {
 
 void answer_tasks(const std::vector<Task>& tasks) {
   for (const Task& task : tasks) {
-    if (const TaskBase& base = base_of(task); base.done) {
-      base.done();
+    if (const std::function<void()> done = std::exchange(base_of(task).done, {})) {
+      done();
     }
   }
 }

@@ -20,7 +20,7 @@ struct TaskBase {
   std::string client;                 // who asks: clients have equal shares of the engine's time
   std::optional<ServiceError> error;  // why the task failed
   // Called once by the engine, on any of its threads, when the outcome is known and everything
-  // that it rests on is durable.
+  // that it rests on is durable. Empty from then on, so that it may hold whoever holds the task.
   std::function<void()> done;
 
   // Set by the engine when the task is submitted.

@@ -36,7 +36,11 @@ Reply Handlers::submit(const Call& call, Task task, std::function<std::string()>
   base_of(task).client = call.client;
   const auto start = [&engine = engine_, task](std::function<void()> done) {
     base_of(task).done = std::move(done);
-    return engine.submit(task);
+    const bool taken = engine.submit(task);
+    if (!taken) {
+      base_of(task).done = {};
+    }
+    return taken;
   };
   const auto finish = [task, body = std::move(body)] {
     if (const std::optional<ServiceError>& error = base_of(task).error) {

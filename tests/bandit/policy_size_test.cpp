@@ -8,6 +8,7 @@
 
 #include "mcnb/bandit/policies.h"
 #include "tests/bandit/every_policy.h"
+#include "tests/sanitizers.h"
 
 namespace mcnb::policy_size_test {
 namespace {
@@ -60,6 +61,9 @@ TEST(PolicySize, IsRightWithinAFactorForEveryPolicy) {
   ThreadPool threads(1);
   for (const std::string& text : policies()) {
     for (const std::uint32_t features : {8U, 40U, 100U}) {
+      if (kSanitized && features > 40) {
+        continue;  // takes minutes
+      }
       for (const std::size_t users : {1U, 60U}) {
         const bool wide = features > 64 && text.find("features=raw") != std::string::npos;
         const bool huge = text == "neuucb-one" || text == "neuralts" || text == "neuau";

@@ -12,6 +12,7 @@
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/memory_limit.h"
+#include "mcnb/serve/model/computing_kind.h"
 
 namespace mcnb {
 namespace {
@@ -71,6 +72,9 @@ void EngineCore::recover() {
                          {"rows", std::to_string(recovery.rows)},
                          {"seconds", fmt::format("{:.3f}", recovery.seconds)}});
   clock_.not_before(host_.last_time());
+  for (const ModelHost::TakenOver& own : host_.taken_over()) {
+    storage_->log().note_kind(own.model, computing_kind(), own.after);
+  }
   // Every model could be made without the damaged snapshots, so they must not count as one of the
   // two that are kept.
   for (const Recovery::Damaged& damaged : recovery.damaged) {
@@ -174,6 +178,9 @@ void EngineCore::repair() {
     set_problem("");
     log_info("the models agree with the log again");
   } catch (const std::exception& error) {
+    if (dynamic_cast<const ComputedElsewhere*>(&error) != nullptr) {
+      storage_->give_back();  // for a node that can
+    }
     if (why_not_ready() != error.what()) {
       log_error("the storage still fails", {{"detail", error.what()}});
     }

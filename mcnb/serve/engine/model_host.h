@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/base/error.h"
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/serve/engine/event_search.h"
 #include "mcnb/serve/engine/memory_account.h"
@@ -77,6 +78,12 @@ struct Recovery {
   std::vector<Damaged> damaged;  // snapshots that could not be read, and were not needed
 };
 
+// The rows of a model after its snapshots were made by another kind of node (computing_kind.h).
+class ComputedElsewhere : public Error {
+ public:
+  using Error::Error;
+};
+
 // Returns an error if the request cannot be decided, otherwise nullopt.
 std::optional<ServiceError> fault_of_request(const RankRequest& request, std::size_t dimension);
 
@@ -92,9 +99,17 @@ class ModelHost {
             double idempotency_hours = 24.0, std::uint64_t most_copied = kMostCopied);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
-  // if neither snapshots nor the log give a model.
+  // if neither snapshots nor the log give a model, and ComputedElsewhere (kSystem): rows that
+  // another kind of node made are never replayed.
   // `from_base`: from the oldest snapshot instead, or from an empty model if the log is complete.
   Recovery recover(bool from_base = false);
+  // The models that another kind of node computed until now, or nobody knows which, and the
+  // positions after which this one does.
+  struct TakenOver {
+    std::uint32_t model = 0;
+    std::uint64_t after = 0;
+  };
+  std::vector<TakenOver> taken_over() const;
   // Hashes of the whole states, by the models' names.
   std::map<std::string, std::uint64_t> digests();
 
@@ -260,6 +275,8 @@ class ModelHost {
     std::uint32_t id = 0;
     std::string name;
     std::unique_ptr<Model> model;
+    std::string computed_by;               // as in StoredModel, until now
+    std::uint64_t computed_from = 0;       // as in StoredModel
     bool complete = true;                  // the log has all of its events
     std::uint64_t last_position = 0;       // of its latest event, committed or not
     std::vector<std::uint64_t> snapshots;  // positions, the latest first
@@ -293,6 +310,7 @@ class ModelHost {
   std::optional<OwnedFit> owner_of(const BackgroundFit& fit);
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
+  bool may_replay(const Hosted& hosted, std::uint64_t after) const;
   void replay(Hosted& hosted, Recovery& recovery);
   std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
                     std::uint64_t id = 0);

@@ -5,6 +5,7 @@
 #include "mcnb/bandit/saved_policy.h"
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/model/computing_kind.h"
 
 namespace mcnb {
 namespace {
@@ -163,8 +164,11 @@ void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model, con
   hosted.model = std::move(model);
   hosted.model->report_ends_to(&ended_);
   memory_.measure(hosted.id, static_cast<double>(hosted.model->memory_bytes()));
-  batch_.models.emplace_back(StoredModel{
-      .id = hosted.id, .name = name, .options = option_values(hosted.model->options())});
+  hosted.computed_by = computing_kind();
+  batch_.models.emplace_back(StoredModel{.id = hosted.id,
+                                         .name = name,
+                                         .options = option_values(hosted.model->options()),
+                                         .computed_by = hosted.computed_by});
   if (start != nullptr) {
     hosted.started = true;
     hosted.last_position = hosted.rows_since_snapshot = 1;

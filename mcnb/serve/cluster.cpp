@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kDrainFarewell{1};  // in which clients see that 
 bool concerns_models(std::string_view path) {
   path = path.substr(0, path.find('?'));
   return path.starts_with("/v1/models") || path.starts_with("/personalizer/") ||
-         path == "/v1/backup";
+         path == "/v1/series" || path == "/v1/backup";
 }
 
 }  // namespace

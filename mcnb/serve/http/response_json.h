@@ -15,6 +15,8 @@ std::string write_rank(const Decision& decision, bool explain, Dialect dialect);
 // `waiting`: whether rewards of the event still count.
 std::string write_event(const FoundEvent& event, bool waiting);
 std::string write_events(const std::vector<FoundEvent>& events);
+// `decision`: among the recent actions; null if there are none.
+std::string write_user_estimates(const std::string& user_id, const Decision* decision);
 std::string write_user_map(const UserMap& map);
 std::string write_look(const ModelHost::Behind& behind, const LookNames& names);
 std::string write_reward(RewardOutcome outcome);

@@ -49,6 +49,7 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       series_(options.series_file),
       housekeeping_(*storage_, options, clock, metrics, series_),
       writer_(storage_->log(), housekeeping_, metrics, series_) {
+  host_.observe_decisions(options.series);
   if (!series_.warning().empty()) {
     log_warning("the time series begin anew", {{"detail", series_.warning()}});
   }
@@ -427,6 +428,9 @@ void EngineCore::publish() {
 }
 
 void EngineCore::sample_series(const std::vector<ModelReport>& reports) {
+  if (!options_.series) {
+    return;
+  }
   // As often as the finest buckets begin: it takes time to measure large learners.
   const bool measures = clock_.uptime() >= next_movement_;
   if (measures) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -48,6 +49,10 @@ struct LookNames {
 };
 LookNames names_of_look(LogStore& log, const LogView& view, std::span<const std::uint64_t> members,
                         std::span<const CloserLook::MovingSample> samples, std::uint64_t rows);
+
+// How many recent actions people are shown, and the rows of the log in which they are looked for.
+inline constexpr std::size_t kRecentArms = 12;
+inline constexpr std::uint64_t kRecentRows = 2'000;
 
 struct RecentArm {
   std::string id;

@@ -8,6 +8,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/engine/user_map.h"
 
 namespace mcnb {
 namespace {
@@ -18,7 +19,6 @@ constexpr double kFewestSamples = 8.0;     // of a closer look, even if it takes
 constexpr double kMostSamples = 64.0;
 constexpr std::size_t kMostMembers = 100;  // that a closer look names
 constexpr std::size_t kUsersAtOnce = 32;
-constexpr std::size_t kMostOfMap = 100'000;
 
 }  // namespace
 
@@ -101,13 +101,13 @@ bool ModelHost::add_opinions(const std::string& model, double seconds, std::uint
     features.push_back({arm.features});
   }
   const std::size_t count = state.learner_count();
-  const auto stride = static_cast<std::uint32_t>(state.taught_count() / kMostOfMap + 1);
+  const std::uint32_t stride = users_per_point(state.taught_count());
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::vector<UserId> some;
   while (next < count && !arms.empty() && std::chrono::steady_clock::now() < end) {
     some.clear();
     for (; next < count && some.size() < kUsersAtOnce; next += stride) {
-      if (state.lessons_of(next) > 0 && learners.size() < kMostOfMap) {
+      if (state.lessons_of(next) > 0 && learners.size() < kMostMapPoints) {
         some.push_back(UserId{next});
         learners.push_back(next);
         lessons.push_back(static_cast<std::uint32_t>(state.lessons_of(next)));

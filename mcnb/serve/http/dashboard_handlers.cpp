@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "mcnb/serve/engine/user_estimates.h"
 #include "mcnb/serve/engine/user_map.h"
 #include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/page.h"
@@ -117,6 +118,9 @@ Reply Handlers::model_series(const Call& call) const {
 }
 
 Reply Handlers::live_series(const Call& call) const {
+  if (follows()) {
+    refuse_request(ErrorCode::kNotOwner, "another node serves the models: ask for /v1/series");
+  }
   std::size_t all = 0;
   for (const auto& [client, count] : *live_streams_) {
     all += count;
@@ -128,8 +132,11 @@ Reply Handlers::live_series(const Call& call) const {
   Reply reply{{}, [] { return std::string(); }};
   reply.stream = [this, seat = std::make_shared<StreamSeat>(live_streams_, call.client)] {
     return
-        [this, seat,
+        [this, seat, ready = engine_.ready(),
          next = std::chrono::steady_clock::time_point()]() mutable -> std::optional<std::string> {
+          if (engine_.ready() != ready) {
+            return std::nullopt;  // another node may serve the models now, or this one
+          }
           const auto now = std::chrono::steady_clock::now();
           if (now < next) {
             return "";
@@ -167,6 +174,16 @@ Reply Handlers::try_rank(const Call& call) const {
 
 Reply Handlers::user_map(const Call& call) const {
   auto job = std::make_shared<UserMapJob>(engine_, call.model, call.client, write_user_map);
+  return {[job](std::function<void()> done) { return job->start(std::move(done)); },
+          [job] { return job->text(); }};
+}
+
+Reply Handlers::user_estimates(const Call& call) const {
+  const auto write = [id = call.id](const Decision* decision) {
+    return write_user_estimates(id, decision);
+  };
+  auto job =
+      std::make_shared<UserEstimatesJob>(engine_, call.model, call.client, call.id, write);
   return {[job](std::function<void()> done) { return job->start(std::move(done)); },
           [job] { return job->text(); }};
 }

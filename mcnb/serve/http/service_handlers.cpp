@@ -101,8 +101,12 @@ Reply Handlers::on_engine(const Call& call, Use use,
 
 Reply Handlers::live(const Call&) const { return at_once(object_with("status", "alive")); }
 
+bool Handlers::follows() const {
+  return !engine_.ready() && std::ranges::any_of(list_nodes_(), &Node::owner);
+}
+
 Reply Handlers::ready(const Call&) const {
-  if (!engine_.ready() && std::ranges::any_of(list_nodes_(), &Node::owner)) {
+  if (follows()) {
     return at_once(object_with("status", "following"));  // another node does what comes here
   }
   if (!engine_.ready()) {

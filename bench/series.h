@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/display.h"
+
+namespace mcnb::bench {
+
+struct SeriesBenchOptions {
+  std::string policy = "hierarchical";
+  std::uint64_t slices = 40;  // pairs of runs
+  std::string output = "results";
+};
+
+// What the time series behind the dashboard add to the processor time of a decision and its reward,
+// in runs that alternate between a service with them and one without. Throws Error.
+void bench_series(const SeriesBenchOptions& options, Display& display);
+
+}  // namespace mcnb::bench

@@ -48,7 +48,7 @@ UserMapJob::UserMapJob(Engine& engine, std::string model, std::string client,
 bool UserMapJob::start(std::function<void()> done) {
   done_ = std::move(done);
   return submit([this](ControlTask& task, ModelHost& host) {
-    task.follow_up = [this, view = host.log_view(model_, "")](Storage& storage) {
+    task.look_up = [this, view = host.log_view(model_, "")](Storage& storage) {
       map_.arms = recent_arms(storage.log(), view, kMapArms, kMapRows);
     };
   });
@@ -60,6 +60,7 @@ bool UserMapJob::submit(std::function<void(ControlTask& task, ModelHost& host)> 
   task->model = model_;
   task->client = client_;
   task->only_reads = true;
+  task->seconds = kSliceSeconds;
   task->work = [own = task.get(), work = std::move(work)](ModelHost& host, Storage&, std::int64_t) {
     work(*own, host);
   };
@@ -83,7 +84,7 @@ bool UserMapJob::go_on() {
     finished_ = host.add_opinions(model_, kSliceSeconds, next_, map_.arms, map_.learners,
                                   map_.lessons, map_.opinions);
     if (finished_) {
-      task.follow_up = [this](Storage&) {
+      task.look_up = [this](Storage&) {
         project(map_);
         text_ = write_(map_);
       };

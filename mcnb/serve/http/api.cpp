@@ -232,13 +232,15 @@ BodyStream Api::guarded(BodyStream stream, std::string key, Right right) const {
 void Api::write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
                      int status) const {
   const Endpoint& endpoint = *match.endpoint;
-  const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
+  const bool is_user = std::string_view(endpoint.path).find("/users/") != std::string_view::npos;
+  const std::string& id = match.call.id;
   audit_.write("a change", {{"key", key_name},
                             {"client", request.client.text()},
                             {"method", endpoint.method},
                             {"path", endpoint.path},
                             {"model", match.call.model},
-                            {"userSha256", short_digest(user)},
+                            {"challenger", is_user ? "" : id},
+                            {"userSha256", is_user ? short_digest(sha256_hex(id)) : ""},
                             {"body", beginning(request.body)},
                             {"status", std::to_string(status)}});
 }

@@ -11,6 +11,7 @@
 #include "mcnb/serve/http/http_message.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/seats.h"
 #include "mcnb/serve/nodes.h"
 
 namespace mcnb {
@@ -130,7 +131,8 @@ class Handlers {
   std::string personalizer_model_;
   Reload reload_;
   ListNodes list_nodes_;
-  std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
+  Seats live_streams_;
+  Seats maps_;
 };
 
 }  // namespace mcnb

@@ -88,7 +88,7 @@ Reply Handlers::show_event(const Call& call) const {
     *found = host.look_up(model, id);
     const LogView view = host.log_view(model, found->decision.user_id);
     // What followed is read by the housekeeping, which keeps nobody waiting.
-    own->follow_up = [view, found, event](Storage& storage) {
+    own->look_up = [view, found, event](Storage& storage) {
       *event = follow_event(storage.log(), view, found->decision, found->position, kRewardRows);
     };
   };

@@ -382,15 +382,14 @@ void time_rounds_on_device(const BreakdownOptions& options, const std::string& p
 void time_networks_on_device(const NetworkBenchOptions& options, Display& display) {
   require_within("arms", options.arms, 1, device::Rounds::kMostArms);
   require_within("width", options.width, 1, device::kMostWidth);
-  display.say(fmt::format("networks of width {}, {} arms, {}\n", options.width, options.arms,
-                          device::cuda_description()));
   TextTable table({"users", "features", "scan", "ns/user", "TB/s", "of read", "GFLOP/s", "step-all",
                    "step/scan"});
   for (const std::uint64_t features : options.features) {
     for_each_size(options.users,
                   [&](std::uint64_t users) { time_networks(options, users, features, table); });
   }
-  display.say("\n");
+  display.say(fmt::format("networks of width {}, {} arms, {}\n\n", options.width, options.arms,
+                          device::cuda_description()));
   display.show("networks-cuda", table, table);
   const std::filesystem::path path =
       std::filesystem::path(options.output) / "bench-networks-cuda.csv";

@@ -159,6 +159,11 @@ if(TARGET mcnb_python)
     PYTHONPATH=${MCNB_PYTHON_DIR} PYTHONDONTWRITEBYTECODE=1 MPLBACKEND=agg
     MCNB_BINARY=$<TARGET_FILE:mcnb> MCNB_BUILD_DIR=${PROJECT_BINARY_DIR})
   set_property(TEST python PROPERTY COST 200)
+  # On its own, for ./test --device cuda.
+  add_test(NAME device_python COMMAND ${Python_EXECUTABLE} -m pytest --quiet -p no:cacheprovider
+    ${PROJECT_SOURCE_DIR}/python/tests/test_bandit.py -k gpu)
+  set_property(TEST device_python PROPERTY ENVIRONMENT
+    PYTHONPATH=${MCNB_PYTHON_DIR} PYTHONDONTWRITEBYTECODE=1)
 endif()
 
 # The dashboard in Chromium, and clients in TypeScript with packages of npm; all against the program.

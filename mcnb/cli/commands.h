@@ -40,10 +40,13 @@ void add_reproduce_commands(CLI::App& app);  // reproduce, report, results merge
 
 // The file with the finished runs of an output folder.
 inline constexpr const char* kResultsFile = "results.sqlite";
+// The flag --results, and where finished runs are by its text: in the output folder if it is empty.
+void add_results_flag(CLI::App& command, std::string& results);
+std::string results_of(const std::string& results, const std::string& output);
 
 // Runs the plan of a file, as `mcnb reproduce` does.
-void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh, const TableFlags& tables);
+void run_plan_file(const std::string& path, const std::string& output, const std::string& results,
+                   const std::string& data, bool fresh, const TableFlags& tables);
 
 void add_serve_command(CLI::App& app);
 void add_log_commands(CLI::App& app);  // log show, export

@@ -10,7 +10,9 @@
 #include <sstream>
 
 #include "mcnb/base/error.h"
+#include "mcnb/cli/commands.h"
 #include "mcnb/cli/environment_flags.h"
+#include "mcnb/storage/postgres.h"
 
 namespace mcnb {
 namespace {
@@ -141,16 +143,46 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags, const std::string& abou
   command.add_option("--data", flags.data,
                      "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command.add_option("--output", flags.output, "Folder for the results")->capture_default_str();
+  add_results_flag(command, flags.results);
   add_table_view_flags(command, flags.tables);
   refuse_empty(command, {"--datasets", "--policies", "--rounds", "--seeds", "--first-seed"});
 }
+
+void add_results_flag(CLI::App& command, std::string& results) {
+  command
+      .add_option("--results", results,
+                  "File of finished runs, or postgresql://USER@HOST/DATABASE, where machines share "
+                  "the runs of one command; without it OUTPUT/results.sqlite")
+      ->check([](const std::string& text) { return text.empty() ? "expected a value" : ""; });
+}
+
+std::string results_of(const std::string& results, const std::string& output) {
+  return results.empty() ? (fs::path(output) / kResultsFile).string() : results;
+}
+
+namespace {
+
+// A word of the command line, without the user and the password of a database.
+std::string without_password(const std::string& word) {
+  const std::size_t url = std::min(word.find("postgresql://"), word.find("postgres://"));
+  if (url == std::string::npos) {
+    return word;
+  }
+  try {
+    return word.substr(0, url) + postgres_name(word.substr(url));
+  } catch (const Error&) {
+    return word.substr(0, url) + "postgresql://";
+  }
+}
+
+}  // namespace
 
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text;
   std::string part;
   for (bool first = true; std::getline(file, part, '\0'); first = false) {
-    text += first ? "mcnb" : " " + part;
+    text += first ? "mcnb" : " " + without_password(part);
   }
   return text;
 }

@@ -26,6 +26,7 @@ struct PlanFlags {
   bool tune = false;
   std::string data;
   std::string output = "results/paper";
+  std::string results;
 
   // True if a flag replaces a value of the plans.
   bool change_plans() const;
@@ -36,7 +37,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags, const std::string& abou
 // Makes the parser refuse empty values of these flags.
 void refuse_empty(CLI::App& command, const std::vector<std::string>& flags);
 
-// The command line of this program, for the page.
+// The command line of this program, for the page; addresses of databases are without passwords.
 std::string command_line();
 
 // Texts of plans by the stems of their file names, for plans whose files are missing.

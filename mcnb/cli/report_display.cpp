@@ -8,11 +8,11 @@
 namespace mcnb {
 
 void end_interrupted(std::size_t finished, std::size_t total,
-                     const std::filesystem::path& results) {
+                     const std::string& results) {
   fmt::print(stderr,
              "interrupted: {} of {} runs are finished and saved in {}\n"
              "the same command goes on from there\n",
-             finished, total, results.string());
+             finished, total, results);
   throw CLI::RuntimeError(kInterrupted);
 }
 

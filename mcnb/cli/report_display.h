@@ -11,7 +11,7 @@ namespace mcnb {
 
 // Says on standard error that runs were interrupted, and ends the program with kInterrupted.
 [[noreturn]] void end_interrupted(std::size_t finished, std::size_t total,
-                                  const std::filesystem::path& results);
+                                  const std::string& results);
 
 // Shows on the terminal how a report proceeds. While runs last, Ctrl-C stops them.
 class ReportDisplay : public ReportObserver {

@@ -15,6 +15,7 @@
 #include "mcnb/experiment/report/report.h"
 #include "mcnb/experiment/results/results_csv.h"
 #include "mcnb/experiment/results/table_numbers.h"
+#include "mcnb/storage/postgres.h"
 
 namespace mcnb {
 namespace {
@@ -24,7 +25,6 @@ namespace fs = std::filesystem;
 // Flags that only `mcnb reproduce` has.
 struct RunningFlags {
   std::string jobs;
-  std::string shard;
   std::string device = "cpu";
   bool fresh = false;
 };
@@ -34,9 +34,6 @@ ReportOptions read_options(const PlanFlags& flags, const RunningFlags& running) 
       .folder = flags.output, .data = data_source(flags.data), .fresh = running.fresh};
   if (!running.jobs.empty()) {
     options.jobs = parse_count("jobs", {0, 1024}, running.jobs);
-  }
-  if (!running.shard.empty()) {
-    options.shard = parse_shard(running.shard);
   }
   options.device = parse_device(running.device);
   options.command = command_line();
@@ -49,19 +46,15 @@ void make(const std::vector<PlanRequest>& requests, const CellStore& store,
   ReportDisplay display(tables);
   const ReportOutcome outcome = make_report(requests, store, options, display);
   if (outcome.interrupted) {
-    end_interrupted(display.finished(), display.total(), store.path());
+    end_interrupted(display.finished(), display.total(), store.name());
   }
   display.view().say(fmt::format("\npage     {}\nresults  {}\n",
                                  outcome.has_page ? (options.folder / "report.html").string()
                                                   : "none: there is nothing to show",
-                                 store.path().string()));
+                                 store.name()));
   display.view().finish();
   if (outcome.missing > 0) {
-    fmt::print(stderr, "{} missing{}\n", runs_are(outcome.missing),
-               options.shard.count == 1
-                   ? ""
-                   : ": join the shards by mcnb results merge. If policies are tuned or matched, "
-                     "run every shard again on the joined file");
+    fmt::print(stderr, "{} missing\n", runs_are(outcome.missing));
   }
   if (outcome.failed > 0) {
     fmt::print(stderr, "{} run{} failed: see the notes\n", outcome.failed,
@@ -79,7 +72,7 @@ void make(const std::vector<PlanRequest>& requests, const CellStore& store,
 void reproduce(const PlanFlags& flags, const RunningFlags& running) {
   const ReportOptions options = read_options(flags, running);
   const std::vector<PlanRequest> requests = requests_of(flags);
-  const CellStore store(options.folder / kResultsFile, this_program(), this_machine());
+  const CellStore store(results_of(flags.results, flags.output), this_program(), this_machine());
   make(requests, store, options, flags.tables);
 }
 
@@ -91,14 +84,16 @@ void add_reproduce(CLI::App& app) {
                  "First choose the options of every policy by the plan's grid, with seeds that are "
                  "not reported");
   command->add_option("--jobs", running->jobs, "Runs at the same time; 0: one per processor");
-  command->add_option("--shard", running->shard,
-                      "Only this part of the runs, like 2/5; join the parts by mcnb results merge");
-  refuse_empty(*command, {"--jobs", "--shard"});
+  refuse_empty(*command, {"--jobs"});
   add_device_flag(*command, running->device);
   command->add_flag("--fresh", running->fresh, "Run again what has been run before");
   command->footer(
       "Plans are the files experiments/*.toml: copy one, change it, and give its path. Finished\n"
-      "runs are kept in OUTPUT/results.sqlite: after an interruption the same command goes on.");
+      "runs are kept in OUTPUT/results.sqlite: after an interruption the same command goes on. "
+      "With\n"
+      "--results postgresql://... any number of machines run the same command: each run is made "
+      "by\n"
+      "one of them, and all make the same page.");
   command->callback([flags, running] {
     if (flags->names.empty()) {
       refuse_option("NAME", "names of plans, or all", "");
@@ -127,8 +122,8 @@ std::vector<PlanRequest> named_requests(const std::vector<std::string>& names,
   for (const std::string& name : all ? std::vector<std::string>{""} : names) {
     if (!found.contains(name)) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}: no plan{} has been run; mcnb reproduce runs it",
-                              store.path().string(), name.empty() ? "" : " " + name));
+                  fmt::format("{}: no plan{} has been run; mcnb reproduce runs it", store.name(),
+                              name.empty() ? "" : " " + name));
     }
   }
   return requests;
@@ -153,13 +148,13 @@ std::vector<PlanRequest> reported_requests(PlanFlags flags, const CellStore& sto
 void report(const PlanFlags& flags) {
   ReportOptions options = read_options(flags, {});
   options.stored_only = true;
-  const fs::path results = options.folder / kResultsFile;
+  const std::string results = results_of(flags.results, flags.output);
+  const bool is_there = is_postgres_url(results) || fs::exists(results);
   const bool evaluations_alone =
-      flags.names.empty() && !fs::exists(results) && !kept_sections(options.folder).empty();
-  if (!fs::exists(results) && !evaluations_alone) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: there are no results; mcnb reproduce makes them", results.string()));
+      flags.names.empty() && !is_there && !kept_sections(options.folder).empty();
+  if (!is_there && !evaluations_alone) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: there are no results; mcnb reproduce makes them", results));
   }
   const CellStore store(results, this_program(), this_machine());
   make(evaluations_alone ? std::vector<PlanRequest>{} : reported_requests(flags, store), store,
@@ -191,34 +186,39 @@ void add_report(CLI::App& app) {
 }
 
 void add_results(CLI::App& app) {
-  CLI::App* results = app.add_subcommand("results", "Files of finished runs");
+  CLI::App* results = app.add_subcommand("results", "Files and databases of finished runs");
   results->require_subcommand(1);
-  CLI::App* merge = results->add_subcommand("merge", "Add the runs of other files to the first");
+  CLI::App* merge = results->add_subcommand(
+      "merge", "Add the runs of other files, or of databases (postgresql://...), to the first");
   auto files = std::make_shared<std::vector<std::string>>();
   auto first = std::make_shared<std::string>();
-  merge->add_option("INTO", *first, "The file that gets the runs; it is made if it does not exist")
+  merge
+      ->add_option("INTO", *first,
+                   "The file or database that gets the runs; it is made if it does not exist")
       ->required();
-  merge->add_option("FROM", *files, "Files whose runs are added")->required();
+  merge->add_option("FROM", *files, "Files or databases whose runs are added")->required();
   merge->callback([first, files] {
     for (const std::string& from : *files) {
       CellStore::expect_results(from);  // before INTO is made
     }
     const CellStore into(*first, this_program());
     for (const std::string& from : *files) {
-      fmt::print("{}: {} runs added\n", from, into.merge(from));
+      const std::size_t added = into.merge(from);
+      fmt::print("{}: {} runs added\n", is_postgres_url(from) ? postgres_name(from) : from, added);
     }
-    fmt::print("{}: {} runs\n", *first, into.size());
+    fmt::print("{}: {} runs\n", into.name(), into.size());
   });
 }
 
 }  // namespace
 
-void run_plan_file(const std::string& path, const std::string& output, const std::string& data,
-                   bool fresh, const TableFlags& tables) {
+void run_plan_file(const std::string& path, const std::string& output, const std::string& results,
+                   const std::string& data, bool fresh, const TableFlags& tables) {
   PlanFlags flags;
   flags.tables = tables;
   flags.names = {path};
   flags.output = output;
+  flags.results = results;
   flags.data = data;
   reproduce(flags, {.fresh = fresh});
 }

@@ -23,6 +23,7 @@ struct RunFlags {
   std::vector<std::string> settings;          // of the environment
   std::map<std::string, std::string> values;  // of ExperimentOptions
   std::string output = "results/run";
+  std::string results;
   std::string data;
   std::string plan;  // a file of a plan, instead of all flags above
   std::string device = "cpu";
@@ -83,7 +84,7 @@ void run(const RunFlags& flags) {
   }
   const Plan plan = plan_of(experiment);
   const std::filesystem::path folder = flags.output;
-  const CellStore store(folder / kResultsFile, this_program(), this_machine());
+  const CellStore store(results_of(flags.results, flags.output), this_program(), this_machine());
   RunDisplay display(flags.tables);
   const PlanReport report = report_plan(
       plan, {{plan.environments.front(), "", experiment}}, store,
@@ -92,7 +93,7 @@ void run(const RunFlags& flags) {
        .whole_only = true},
       display);
   if (report.interrupted) {
-    end_interrupted(display.finished(), display.total(), store.path());
+    end_interrupted(display.finished(), display.total(), store.name());
   }
   if (!report.results.failures.empty()) {
     const FailedCell& first = report.results.failures.front();
@@ -120,6 +121,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("--data", flags->data,
                       "Folder with the data sets [MCNB_DATA, else the user's data folder]");
   command->add_option("--output", flags->output, "Folder for the results")->capture_default_str();
+  add_results_flag(*command, flags->results);
   add_device_flag(*command, flags->device);
   command->add_flag("--fresh", flags->fresh, "Run again what has been run before");
   add_table_view_flags(*command, flags->tables);
@@ -143,17 +145,18 @@ void add_run_command(CLI::App& app) {
     }
     for (const CLI::Option* option : command->get_options()) {
       const std::string name = option->get_name();
-      if (option->count() > 0 && name != "PLAN" && name != "--output" && name != "--data" &&
-          name != "--fresh" && name != "--json" && name != "--wide") {
-        throw Error(ErrorKind::kUsage, fmt::format("{}: expected only --output, --data, --fresh, "
-                                                   "--json and --wide beside a plan; mcnb "
-                                                   "reproduce has flags that change a plan",
-                                                   name));
+      if (option->count() > 0 && name != "PLAN" && name != "--output" && name != "--results" &&
+          name != "--data" && name != "--fresh" && name != "--json" && name != "--wide") {
+        throw Error(ErrorKind::kUsage,
+                    fmt::format("{}: expected only --output, --results, --data, --fresh, --json "
+                                "and --wide beside a plan; mcnb reproduce has flags that change a "
+                                "plan",
+                                name));
       }
     }
     const bool own_output = command->count("--output") > 0;
-    run_plan_file(flags->plan, own_output ? flags->output : "results", flags->data, flags->fresh,
-                  flags->tables);
+    run_plan_file(flags->plan, own_output ? flags->output : "results", flags->results, flags->data,
+                  flags->fresh, flags->tables);
   });
 }
 

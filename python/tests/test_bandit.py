@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import os
 import pickle
 import sys
 import threading
@@ -277,6 +278,7 @@ def test_a_gpu_gives_the_same_answers():
         there = mcnb.Bandit("mcnb", device="cuda", **settings)
     except (ValueError, OSError) as error:
         assert "device=cpu" in str(error)  # no GPU here: the remedy
+        assert os.environ.get("MCNB_TEST_DEVICE") != "cuda"
         return
     here = mcnb.Bandit("mcnb", **settings)
     arms = unit_rows(1, 30, 4, 6)

@@ -33,6 +33,10 @@ TEST(DeviceCommand, RefusesWhatCannotBeComputedThere) {
   expect_refused(run_program({"reproduce", "no-memory", "--device", "tpu", "--output",
                               folder.path().string()}),
                  2, "device: expected cpu or cuda");
+  for (const char* subject : {"networks", "breakdown"}) {
+    expect_refused(run_program({"bench", subject, "--device", "tpu"}), 2,
+                   "device: expected cpu or cuda");
+  }
   if (device::test_on_cuda()) {
     expect_refused(run_on("cuda", folder.path(), "mcnb:preset=algorithm:scan=sampled"), 2, "scan");
   }
@@ -51,6 +55,26 @@ TEST(DeviceCommand, HasTheCurvesOfTheCpuOrNamesTheRemedy) {
   if (kernels::simd_target().starts_with("avx")) {
     run_on("cpu", on_cpu.path());
     EXPECT_EQ(file_contents(on_device / "curves.csv"), file_contents(on_cpu / "curves.csv"));
+  }
+}
+
+TEST(DeviceCommand, BenchmarksRunOnTheGpuOrNameTheRemedy) {
+  const TemporaryFolder folder;
+  const std::vector<std::vector<std::string>> commands = {
+      {"bench", "networks", "--users", "500", "--no-peer"},
+      {"bench", "breakdown", "--users", "500", "--rounds", "3", "--no-peer"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--device", "cuda", "--output", folder.path().string()});
+    const ProgramOutcome outcome = run_program(command);
+    if (!device::cuda_description().starts_with("NVIDIA")) {
+      EXPECT_EQ(outcome.output, "");
+      EXPECT_NE(outcome.status, 0);
+      EXPECT_NE(outcome.errors.find("device=cpu"), std::string::npos) << outcome.errors;
+      continue;
+    }
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    const std::string table = "bench-" + command[1] + "-cuda.csv";
+    EXPECT_NE(file_contents(folder / table).find("\n500,"), std::string::npos) << table;
   }
 }
 

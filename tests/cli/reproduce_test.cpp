@@ -62,25 +62,25 @@ TEST(Reproduce, WritesThePageTablesAndPicturesAndKeepsItsRuns) {
   EXPECT_FALSE(file_contents(folder / "run" / "mine" / "winners.csv").empty());
 }
 
-TEST(Reproduce, ShardsAreJoinedByMerging) {
+// Without a database, machines take different seeds.
+TEST(Reproduce, RunsOfSeveralMachinesAreJoinedByMerging) {
   const TemporaryFolder folder;
   const std::string plan = plan_in(folder);
-  for (const char* part : {"1", "2"}) {
-    const ProgramOutcome outcome =
-        run_program({"reproduce", plan, "--shard", std::string(part) + "/2", "--output",
-                     (folder / part).string()});
+  for (const char* seed : {"1", "2", "3"}) {
+    const ProgramOutcome outcome = run_program({"reproduce", plan, "--first-seed", seed, "--seeds",
+                                                "1", "--output", (folder / seed).string()});
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    EXPECT_NE(outcome.errors.find("runs are missing: join"), std::string::npos) << outcome.errors;
   }
   const ProgramOutcome merged =
       run_program({"results", "merge", (folder / "1/results.sqlite").string(),
-                   (folder / "2/results.sqlite").string()});
+                   (folder / "2/results.sqlite").string(), (folder / "3/results.sqlite").string()});
   EXPECT_EQ(merged.status, 0) << merged.errors;
   EXPECT_NE(merged.output.find("1/results.sqlite: 6 runs"), std::string::npos) << merged.output;
   for (const char* beside : {"-wal", "-shm"}) {
     EXPECT_FALSE(std::filesystem::exists((folder / "2/results.sqlite").string() + beside));
   }
-  const ProgramOutcome report = run_program({"report", plan, "--output", (folder / "1").string()});
+  const ProgramOutcome report = run_program(
+      {"report", plan, "--first-seed", "1", "--seeds", "3", "--output", (folder / "1").string()});
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
   // The page knows where and when the runs were made.
@@ -92,37 +92,6 @@ TEST(Reproduce, ShardsAreJoinedByMerging) {
   run_program({"reproduce", plan, "--output", (folder / "whole").string()});
   EXPECT_EQ(file_contents(folder / "whole" / "mine" / "curves.csv"),
             file_contents(folder / "1" / "mine" / "curves.csv"));
-}
-
-TEST(Reproduce, ShardsOfATunedPlanAreJoinedTwice) {
-  const TemporaryFolder folder;
-  const auto run_shards = [&] {
-    for (const char* part : {"1", "2"}) {
-      const ProgramOutcome outcome =
-          run_program({"reproduce", plan_in(folder), "--tune", "--shard", std::string(part) + "/2",
-                       "--output", (folder / part).string()});
-      EXPECT_EQ(outcome.status, 0) << outcome.errors;
-    }
-  };
-  const auto merge = [&](const char* to, const char* from) {
-    const ProgramOutcome outcome =
-        run_program({"results", "merge", (folder / to / "results.sqlite").string(),
-                     (folder / from / "results.sqlite").string()});
-    EXPECT_EQ(outcome.status, 0) << outcome.errors;
-  };
-  run_shards();  // the points of the grid
-  merge("1", "2");
-  merge("2", "1");
-  run_shards();  // what was chosen
-  merge("1", "2");
-  const std::vector<std::string> report{"report", plan_in(folder), "--tune", "--output",
-                                        (folder / "1").string()};
-  EXPECT_EQ(run_program(report).errors.find("missing"), std::string::npos);
-  run_program({"reproduce", plan_in(folder), "--tune", "--output", (folder / "whole").string()});
-  for (const char* name : {"curves.csv", "options.csv"}) {
-    EXPECT_EQ(file_contents(folder / "whole" / "mine-tuned" / name),
-              file_contents(folder / "1" / "mine-tuned" / name));
-  }
 }
 
 TEST(Reproduce, AnInterruptionLosesNoFinishedRun) {
@@ -173,8 +142,8 @@ TEST(Reproduce, AChangeOfThePlanWhileItRunsIsForTheNextTime) {
   EXPECT_NE(outcome.output.find("report.html"), std::string::npos) << outcome.output;
 }
 
-// Shards made from copies of the data, with other paths and file times, can be joined.
-TEST(Reproduce, ShardsOfDifferentMachinesAreJoined) {
+// Runs on copies of the data, with other paths and file times, can be joined.
+TEST(Reproduce, RunsOnCopiesOfTheDataAreJoined) {
   const TemporaryFolder folder;
   put_file(folder / "mine.toml",
            "environments = [\"mushroom\"]\npolicies = [\"linucb\", \"random\"]\nrounds = 50\n"
@@ -192,14 +161,15 @@ TEST(Reproduce, ShardsOfDifferentMachinesAreJoined) {
     std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() -
                                                std::chrono::hours(part[0] == '1' ? 5 : 9));
     const ProgramOutcome outcome = run_program(
-        {"reproduce", (folder / "mine.toml").string(), "--shard", std::string(part) + "/2",
-         "--data", (folder / part).string(), "--output", (folder / part).string()});
+        {"reproduce", (folder / "mine.toml").string(), "--first-seed", part[0] == '1' ? "1" : "3",
+         "--seeds", "2", "--data", (folder / part).string(), "--output", (folder / part).string()});
     EXPECT_EQ(outcome.status, 0) << outcome.errors;
   }
   run_program({"results", "merge", (folder / "1/results.sqlite").string(),
                (folder / "2/results.sqlite").string()});
-  const ProgramOutcome report = run_program(
-      {"report", "--data", (folder / "2").string(), "--output", (folder / "1").string()});
+  const ProgramOutcome report =
+      run_program({"report", (folder / "mine.toml").string(), "--first-seed", "1", "--seeds", "4",
+                   "--data", (folder / "2").string(), "--output", (folder / "1").string()});
   EXPECT_EQ(report.status, 0) << report.errors;
   EXPECT_EQ(report.errors.find("missing"), std::string::npos) << report.errors;
   const std::string page = file_contents(folder / "1" / "report.html");
@@ -402,7 +372,7 @@ TEST(Reproduce, SectionsOfOnePlanAreToldApartAndCommandsStayWhole) {
   const TemporaryFolder folder;
   const std::string output = (folder / "out").string();
   for (const char* users : {"users=500", "users=20"}) {
-    EXPECT_EQ(run_program({"reproduce", plan_in(folder), "--set", users, "--shard", "1/1",
+    EXPECT_EQ(run_program({"reproduce", plan_in(folder), "--set", users, "--jobs", "1",
                            "--datasets", "synthetic", "--output", output})
                   .status,
               0);
@@ -410,7 +380,7 @@ TEST(Reproduce, SectionsOfOnePlanAreToldApartAndCommandsStayWhole) {
   const std::string page = file_contents(folder / "out" / "report.html");
   for (const char* part : {"<h2 id=\"mine\">Small &amp; quick</h2>",
                            "<h2 id=\"mine-users-20\">Small &amp; quick (users=20)</h2>",
-                           "href=\"#mine\"", "href=\"#mine-users-20\"", "--shard 1/1"}) {
+                           "href=\"#mine\"", "href=\"#mine-users-20\"", "--jobs 1"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
 }
@@ -428,7 +398,7 @@ TEST(Reproduce, BadInputIsRefusedAndNamed) {
       {{"reproduce", "--output", output}, 2, "NAME"},
       {{"reproduce", "fig-nothing", "--output", output}, 2, "fig-recommendation"},
       {{"reproduce", (folder / "bad.toml").string(), "--output", output}, 2, "line 2: round"},
-      {{"reproduce", plan_in(folder), "--shard", "3/2", "--output", output}, 2, "shard"},
+      {{"reproduce", plan_in(folder), "--results", "", "--output", output}, 2, "expected a value"},
       {{"reproduce", plan_in(folder), "--rounds", "x", "--output", output}, 2, "rounds"},
       {{"reproduce", plan_in(folder), "--set", "protocl=text", "--output", output}, 2, "protocl"},
       {{"run", plan_in(folder), "--rounds", "5", "--output", output}, 2, "--rounds"},

@@ -228,8 +228,8 @@ TEST(Trust, ChangesAndRefusedKeysAreWrittenDownWithoutSecretsAndUsers) {
   EXPECT_EQ(changes[2].at("status"), "409");
   EXPECT_EQ(changes[3].at("path"), "/v1/models/{model}/users/{id}");
   EXPECT_EQ(changes[3].at("userSha256"), sha256_hex("Some Body").substr(0, 8));
-  EXPECT_EQ(changes[3].at("challenger"), "");
-  EXPECT_EQ(changes[5].at("challenger"), "rival");
+  EXPECT_EQ(changes[3].at("id"), "");
+  EXPECT_EQ(changes[5].at("id"), "rival");
   EXPECT_EQ(changes[5].at("userSha256"), "");
   const std::vector<json> refused = lines_with(log, "a key was refused");
   ASSERT_EQ(refused.size(), 2U);

@@ -55,7 +55,7 @@ struct PlanRunOptions {
 // 1. If the plan has `matched_to`: the tuning and the runs of that policy.
 // 2. The tuning of all (other) policies, for every environment separately.
 // 3. All remaining runs.
-// If cells are missing after a step (it was stopped, or they belong to another shard), all cells of
+// If cells are missing after a step (it was stopped), all cells of
 // the later steps count as missing. A combination of options that fails is not chosen; if all fail,
 // the policy keeps its options. A cell of a study that fails stays missing; if it is one of
 // `matched_to`, the other policies of that study are left out. Makes every environment once before

@@ -54,7 +54,7 @@ MadeBy page_facts(const std::string& command, const std::vector<const PagePlan*>
       // AVX-512 and AVX2 give equal results, so programs name only one of them.
       {"version", here.program + (here.program.ends_with("avx2") ? " (or avx512)" : "")},
       {"command", without_folders(command)},
-      {"results", fmt::format("{}, {} runs", store.path().filename().string(), store.size())}};
+      {"results", fmt::format("{}, {} runs", without_folders(store.name()), store.size())}};
   for (const PagePlan* one : plans) {
     facts.emplace_back(
         fmt::format("{} {}", one->plan.name, without_folders(settings_of(one->plan))),
@@ -76,9 +76,8 @@ std::string without_folders(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ' ');) {
     const std::size_t slash = word.find_last_of('/');
-    const bool is_shard = word.find_first_not_of("0123456789/") == std::string::npos;
     const bool is_address = word.find("://") != std::string::npos;
-    if (slash != std::string::npos && !is_shard && !is_address) {
+    if (slash != std::string::npos && !is_address) {
       const std::size_t equals = word.find('=');
       const std::string option = equals < slash ? word.substr(0, equals + 1) : "";
       word = option + word.substr(slash + 1);

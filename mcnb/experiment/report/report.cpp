@@ -194,7 +194,6 @@ class ReportMaker {
     return {.run = {.cells = {.threads = options_.jobs.value_or(plan.options.threads),
                               .fresh = options_.fresh,
                               .stored_only = stored_only,
-                              .shard = options_.shard,
                               .device = options_.device},
                     .tune = request.tune},
             .folder = options_.folder / plan.name};

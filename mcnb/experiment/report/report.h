@@ -15,7 +15,6 @@ struct ReportOptions {
   std::filesystem::path folder;      // gets report.html, results.csv, and a folder for each plan
   std::shared_ptr<DataSource> data;  // where environments find their data
   std::optional<std::uint64_t> jobs = {};  // runs at the same time; nullopt: as the plan says
-  Shard shard = {};
   Device device = Device::kCpu;
   bool fresh = false;        // run again what has been run before
   bool stored_only = false;  // run nothing, and remember nothing

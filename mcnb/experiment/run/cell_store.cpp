@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/files.h"
 #include "mcnb/experiment/run/experiment_policies.h"
+#include "mcnb/storage/postgres.h"
 
 namespace mcnb {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 2;
-constexpr std::int64_t kApplication = 1296256578;     // "MCNB"
+constexpr std::size_t kMergedAtOnce = 1000;           // rows
 constexpr const char* kFailure = "failure";           // the field of a cell that failed: why
 constexpr std::string_view kOldFailure = "failed: ";  // began failures before they were JSON
 
@@ -82,8 +82,8 @@ CellResult from_json(const Json& json) {
   return result;
 }
 
-// What the file has about a cell: its result, or why it failed. Neither if the text is damaged: the
-// cell is then run again.
+// What the store has about a cell: its result, or why it failed. Neither if the text is damaged:
+// the cell is then run again.
 struct Entry {
   std::optional<StoredCell> cell;
   std::optional<std::string> failure;
@@ -104,10 +104,6 @@ Entry read_entry(const std::string& text, const std::string& program, const std:
   } catch (const Json::exception&) {
     return {};
   }
-}
-
-std::string failure_text(const std::string& why) {
-  return Json{{kFailure, why}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // What a cell plays, without program and data.
@@ -162,19 +158,6 @@ std::string world_of(const Json& what) {
   return Json{what.at("environment"), what.at("environment_options")}.dump();
 }
 
-// Calls `body` in one transaction, which an exception undoes.
-template <class Body>
-void in_transaction(Database& database, const Body& body) {
-  database.run("BEGIN IMMEDIATE");
-  try {
-    body();
-    database.run("COMMIT");
-  } catch (...) {
-    database.run("ROLLBACK");
-    throw;
-  }
-}
-
 }  // namespace
 
 std::string cell_key(const Cell& cell, const std::string& program) {
@@ -194,57 +177,45 @@ CellResult result_from_json(const std::string& text) {
   }
 }
 
-CellStore::CellStore(const std::filesystem::path& path, std::string program, std::string machine)
-    : path_(path), program_(std::move(program)), machine_(std::move(machine)) {
-  if (path.has_parent_path()) {
-    make_folder(path.parent_path());
-  }
-  database_ = std::make_unique<Database>(path, Database::Access::kCreate);
-  database_->run("BEGIN IMMEDIATE");  // only one of several programs makes the tables
-  const std::int64_t kind = database_->number("PRAGMA application_id");
-  if (kind == 0 && database_->number("SELECT count(*) FROM sqlite_schema") == 0) {
-    database_->run(
-        "CREATE TABLE IF NOT EXISTS cells(key TEXT PRIMARY KEY, environment TEXT, policy TEXT,"
-        " seed INTEGER, rounds INTEGER, result TEXT) WITHOUT ROWID;"
-        "PRAGMA application_id = 1296256578");
-  } else if (kind != kApplication) {
-    throw Error(ErrorKind::kCorrupt,
-                fmt::format("{}: expected results of mcnb, found another database", path.string()));
-  }
-  database_->run("COMMIT");
-  database_->use_wal();
-  database_->run("PRAGMA synchronous = FULL");
-  // A read-only file fails here, not after the first cell.
-  database_->run(
-      "CREATE TABLE IF NOT EXISTS texts(name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;"
-      "BEGIN IMMEDIATE; ROLLBACK");
-}
+CellStore::CellStore(const std::string& where, std::string program, std::string machine)
+    : name_(is_postgres_url(where) ? postgres_name(where) : where),
+      program_(std::move(program)),
+      machine_(std::move(machine)),
+      table_(is_postgres_url(where) ? open_postgres_cells(where)
+                                    : open_sqlite_cells(where, false)) {}
 
-// The stored text of a result or a failure.
 std::optional<std::string> CellStore::find_text(const Cell& cell) const {
-  return text_at(cell_key(cell, program_));
+  return table_->find(cell_key(cell, program_));
 }
 
-std::optional<std::string> CellStore::text_at(const std::string& key) const {
-  const std::lock_guard lock(mutex_);
-  Statement statement(*database_, "SELECT result FROM cells WHERE key = ?1");
-  if (!statement.bind(1, std::string_view(key)).next()) {
-    return std::nullopt;
-  }
-  return std::string(statement.bytes(0));
+CellRow CellStore::row_of(const Cell& cell) const {
+  return {.key = cell_key(cell, program_),
+          .environment = cell.environment.name,
+          .policy = cell.policy.label,
+          .seed = static_cast<std::int64_t>(cell.seed),
+          .rounds = static_cast<std::int64_t>(cell.rounds),
+          .result = {}};
 }
 
-void CellStore::save_text(const Cell& cell, const std::string& text) const {
-  const std::string key = cell_key(cell, program_);
+CellRow CellStore::row_of(const Cell& cell, const CellResult& result) const {
+  Json json = to_json(result);
+  const Origin here = origin();
+  json["machine"] = here.machine;
+  json["date"] = here.date;
+  CellRow row = row_of(cell);
+  row.result = json.dump();
+  return row;
+}
+
+CellRow CellStore::failure_row(const Cell& cell, const std::string& why) const {
+  CellRow row = row_of(cell);
+  row.result = Json{{kFailure, why}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return row;
+}
+
+void CellStore::put(const CellRow& row) const {
+  table_->put(row);
   const std::lock_guard lock(mutex_);
-  Statement(*database_, "INSERT OR REPLACE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)")
-      .bind(1, std::string_view(key))
-      .bind(2, std::string_view(cell.environment.name))
-      .bind(3, std::string_view(cell.policy.label))
-      .bind(4, static_cast<std::int64_t>(cell.seed))
-      .bind(5, static_cast<std::int64_t>(cell.rounds))
-      .bind(6, std::string_view(text))
-      .finish();
   is_indexed_ = false;
 }
 
@@ -253,9 +224,7 @@ void CellStore::index_cells() const {
   candidates_.clear();
   programs_.clear();
   data_.clear();
-  Statement statement(*database_, "SELECT key FROM cells");
-  while (statement.next()) {
-    const std::string key(statement.bytes(0));
+  for (const std::string& key : table_->keys()) {
     Json what = Json::parse(key, nullptr, false);
     if (!what.is_object() || !what.contains("program") || !what.contains("environment_sources")) {
       continue;
@@ -322,7 +291,7 @@ std::optional<CellStore::Candidate> CellStore::best_match(const Cell& cell,
 
 std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
   const std::optional<Candidate> found = best_candidate(cell);
-  const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
+  const std::optional<std::string> text = found ? table_->find(found->key) : std::nullopt;
   if (!text) {
     return std::nullopt;
   }
@@ -332,14 +301,12 @@ std::optional<StoredCell> CellStore::find_any(const Cell& cell) const {
 
 std::optional<std::string> CellStore::find_any_failure(const Cell& cell) const {
   const std::optional<Candidate> found = best_candidate(cell);
-  const std::optional<std::string> text = found ? text_at(found->key) : std::nullopt;
+  const std::optional<std::string> text = found ? table_->find(found->key) : std::nullopt;
   return text ? read_entry(*text, found->program, cell.policy.label).failure : std::nullopt;
 }
 
 bool CellStore::has_any_of(const std::string& environment) const {
-  const std::lock_guard lock(mutex_);
-  Statement statement(*database_, "SELECT 1 FROM cells WHERE environment = ?1 LIMIT 1");
-  return statement.bind(1, std::string_view(environment)).next();
+  return table_->has_environment(environment);
 }
 
 std::optional<StoredCell> CellStore::find(const Cell& cell) const {
@@ -356,11 +323,7 @@ Origin CellStore::origin() const {
 }
 
 void CellStore::save(const Cell& cell, const CellResult& result) const {
-  Json json = to_json(result);
-  const Origin here = origin();
-  json["machine"] = here.machine;
-  json["date"] = here.date;
-  save_text(cell, json.dump());
+  put(row_of(cell, result));
 }
 
 std::optional<std::string> CellStore::find_failure(const Cell& cell) const {
@@ -369,85 +332,55 @@ std::optional<std::string> CellStore::find_failure(const Cell& cell) const {
 }
 
 void CellStore::save_failure(const Cell& cell, const std::string& why) const {
-  save_text(cell, failure_text(why));
+  put(failure_row(cell, why));
 }
 
 void CellStore::keep_text(const std::string& name, const std::string& text) const {
-  const std::lock_guard lock(mutex_);
-  Statement(*database_, "INSERT OR REPLACE INTO texts VALUES(?1, ?2)")
-      .bind(1, std::string_view(name))
-      .bind(2, std::string_view(text))
-      .finish();
+  table_->change_text(name, [&](const std::optional<std::string>&) { return text; });
 }
 
 void CellStore::change_text(
     const std::string& name,
     const std::function<std::string(const std::optional<std::string>&)>& change) const {
-  const std::lock_guard lock(mutex_);
-  in_transaction(*database_, [&] {
-    Statement read(*database_, "SELECT text FROM texts WHERE name = ?1");
-    std::optional<std::string> before;
-    if (read.bind(1, std::string_view(name)).next()) {
-      before = std::string(read.bytes(0));
-    }
-    read.reset();
-    const std::string text = change(before);
-    Statement(*database_, "INSERT OR REPLACE INTO texts VALUES(?1, ?2)")
-        .bind(1, std::string_view(name))
-        .bind(2, std::string_view(text))
-        .finish();
-  });
+  table_->change_text(name, change);
 }
 
-std::map<std::string, std::string> CellStore::kept_texts() const {
-  const std::lock_guard lock(mutex_);
-  Statement statement(*database_, "SELECT name, text FROM texts");
-  std::map<std::string, std::string> texts;
-  while (statement.next()) {
-    texts.emplace(statement.bytes(0), statement.bytes(1));
-  }
-  return texts;
-}
+std::map<std::string, std::string> CellStore::kept_texts() const { return table_->texts(); }
 
-void CellStore::expect_results(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path.string()));
-  }
-  Database look(path, Database::Access::kUntouched);
-  if (look.number("PRAGMA application_id") != kApplication) {
-    throw Error(ErrorKind::kCorrupt, fmt::format("{}: expected results of mcnb, found something "
-                                                 "else",
-                                                 path.string()));
+void CellStore::expect_results(const std::string& where) {
+  if (is_postgres_url(where)) {
+    open_postgres_cells(where);
+  } else {
+    open_sqlite_cells(where, true);
   }
 }
 
-std::size_t CellStore::merge(const std::filesystem::path& other) const {
-  expect_results(other);
-  Database from(other, Database::Access::kUntouched);
-  const std::lock_guard lock(mutex_);
-  const std::int64_t before = database_->number("SELECT count(*) FROM cells");
-  in_transaction(*database_, [&] {
-    Statement cells(from, "SELECT key, environment, policy, seed, rounds, result FROM cells");
-    Statement add_cell(*database_, "INSERT OR IGNORE INTO cells VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
-    while (cells.next()) {
-      add_cell.bind(1, cells.bytes(0)).bind(2, cells.bytes(1)).bind(3, cells.bytes(2));
-      add_cell.bind(4, cells.number(3)).bind(5, cells.number(4)).bind(6, cells.bytes(5)).finish();
-    }
-    if (from.number("SELECT count(*) FROM sqlite_schema WHERE name = 'texts'") > 0) {
-      Statement texts(from, "SELECT name, text FROM texts");
-      Statement add_text(*database_, "INSERT OR IGNORE INTO texts VALUES(?1, ?2)");
-      while (texts.next()) {
-        add_text.bind(1, texts.bytes(0)).bind(2, texts.bytes(1)).finish();
-      }
+std::size_t CellStore::merge(const std::string& other) const {
+  const std::unique_ptr<CellTable> from =
+      is_postgres_url(other) ? open_postgres_cells(other) : open_sqlite_cells(other, true);
+  std::size_t added = 0;
+  std::vector<CellRow> rows;
+  const auto add = [&] {
+    added += table_->add(rows);
+    rows.clear();
+  };
+  from->visit([&](const CellRow& row) {
+    rows.push_back(row);
+    if (rows.size() == kMergedAtOnce) {
+      add();
     }
   });
+  add();
+  for (const auto& [name, text] : from->texts()) {
+    table_->change_text(name, [&text = text](const std::optional<std::string>& before) {
+      return before.value_or(text);
+    });
+  }
+  const std::lock_guard lock(mutex_);
   is_indexed_ = false;
-  return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells") - before);
+  return added;
 }
 
-std::size_t CellStore::size() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(database_->number("SELECT count(*) FROM cells"));
-}
+std::size_t CellStore::size() const { return table_->size(); }
 
 }  // namespace mcnb

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "mcnb/experiment/run/cell_table.h"
 #include "mcnb/experiment/run/runner.h"
-#include "mcnb/storage/sqlite.h"
 
 namespace mcnb {
 
@@ -36,15 +35,16 @@ struct StoredCell {
   Origin origin;
 };
 
-// Finished cells in one SQLite file: an interrupted experiment continues, a larger one reuses the
-// runs of a smaller one, and several machines can share the work. Many threads may use one store,
-// and several programs one file at the same time.
+// Finished cells in one SQLite file or a PostgreSQL database: an interrupted experiment continues,
+// a larger one reuses the runs of a smaller one, and with a database several machines share the
+// work. Many threads may use one store, and several programs one file or database at the same time.
 class CellStore {
  public:
-  // `program` stands for the code that computes cells: `find` ignores results of other programs.
-  // `machine` is saved with each result. Makes the file and its folder if they are missing. Throws
-  // Error: kSystem if the file cannot be written, kCorrupt if it is not a results file.
-  CellStore(const std::filesystem::path& path, std::string program, std::string machine = {});
+  // `where` is the path of a file or the URL of a database. `program` stands for the code that
+  // computes cells: `find` ignores results of other programs. `machine` is saved with each result.
+  // Makes the file and its folder, or the tables, if they are missing. Throws Error: kSystem if
+  // they cannot be written, kCorrupt if they are not results.
+  CellStore(const std::string& where, std::string program, std::string machine = {});
 
   // The result of exactly this cell, computed by this program.
   std::optional<StoredCell> find(const Cell& cell) const;
@@ -53,13 +53,13 @@ class CellStore {
   void save(const Cell& cell, const CellResult& result) const;
 
   // The result of this cell by any program, for reports: this program's result if there is one,
-  // else that of the program with the most cells in the file. If no program that knows all options
+  // else that of the program with the most cells in the store. If no program that knows all options
   // of the policy has one, that of a program from before an option that the cell does not set. All
   // results of an environment are of one version of its data: the version on this machine, or, if
-  // the file has no runs of it, the one with the most cells.
+  // the store has no runs of it, the one with the most cells.
   std::optional<StoredCell> find_any(const Cell& cell) const;
   std::optional<std::string> find_any_failure(const Cell& cell) const;
-  // True if the file has a cell of an environment with that name.
+  // True if the store has a cell of an environment with that name.
   bool has_any_of(const std::string& environment) const;
 
   // Why this program could not finish exactly this cell; nullopt if it did not fail.
@@ -75,25 +75,36 @@ class CellStore {
       const std::function<std::string(const std::optional<std::string>&)>& change) const;
   std::map<std::string, std::string> kept_texts() const;
 
-  // Throws Error unless the path is a results file: kInput for a missing file, kCorrupt for any
-  // other.
-  static void expect_results(const std::filesystem::path& path);
+  // Throws Error unless there are results in this file or database: kInput for a missing file,
+  // kCorrupt for any other.
+  static void expect_results(const std::string& where);
 
-  // Adds the cells and texts of another results file that this one does not have. The other file
-  // may be read-only. Returns the number of new cells. Throws as expect_results and the constructor
-  // do.
-  std::size_t merge(const std::filesystem::path& other) const;
+  // Adds the cells and texts of another file or database that this one does not have. The other
+  // file may be read-only. Returns the number of new cells. Throws as expect_results and the
+  // constructor do.
+  std::size_t merge(const std::string& other) const;
 
-  // Number of cells in the file, of all programs.
+  // Number of finished cells of all programs.
   std::size_t size() const;
 
-  const std::filesystem::path& path() const { return path_; }
+  // For programs that share the cells of a database; nullptr for a file.
+  CellClaims* claims() const { return table_->claims(); }
+  // The rows of a finished cell and of one that failed, as `save` and `save_failure` write them.
+  CellRow row_of(const Cell& cell, const CellResult& result) const;
+  CellRow failure_row(const Cell& cell, const std::string& why) const;
+  // Of a cell without a result.
+  CellRow row_of(const Cell& cell) const;
+  // The text of the cell's result or failure, even if it is damaged.
+  std::optional<std::string> find_text(const Cell& cell) const;
+
+  // The path of the file, or the address of the database without the password.
+  const std::string& name() const { return name_; }
   const std::string& program() const { return program_; }
   // The origin that a result saved now gets.
   Origin origin() const;
 
  private:
-  // A cell of the file, for find_any.
+  // A cell of the table, for find_any.
   struct Candidate {
     std::string program;
     std::string data;
@@ -102,17 +113,15 @@ class CellStore {
     bool is_other_data = false;  // other than the data on this machine
   };
   void index_cells() const;
-  std::optional<std::string> find_text(const Cell& cell) const;
-  std::optional<std::string> text_at(const std::string& key) const;
   std::optional<Candidate> best_candidate(const Cell& cell) const;
   std::optional<Candidate> best_match(const Cell& cell, bool lacks_options) const;
-  void save_text(const Cell& cell, const std::string& text) const;
+  void put(const CellRow& row) const;
 
-  std::filesystem::path path_;
+  std::string name_;
   std::string program_;
   std::string machine_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<CellTable> table_;
+  mutable std::mutex mutex_;  // guards what follows
   // The index of find_any, made by its first call: cells by their description without program and
   // data.
   mutable std::multimap<std::string, Candidate> candidates_;

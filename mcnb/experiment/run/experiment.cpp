@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "mcnb/base/error.h"
-#include "mcnb/base/hash.h"
 #include "mcnb/base/thread_pool.h"
+#include "mcnb/experiment/run/shared_cells.h"
 
 namespace mcnb {
 
@@ -33,37 +34,6 @@ std::vector<Cell> cells_of(const Experiment& experiment) {
   }
   return cells;
 }
-
-Shard parse_shard(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  const char* expected = "PART/COUNT with PART from 1 to COUNT, like 2/5";
-  if (slash == std::string::npos) {
-    refuse_option("shard", expected, text);
-  }
-  const Shard shard{parse_count("shard", {1, 1e6}, text.substr(0, slash)),
-                    parse_count("shard", {1, 1e6}, text.substr(slash + 1))};
-  if (shard.part > shard.count) {
-    refuse_option("shard", expected, text);
-  }
-  return shard;
-}
-
-namespace {
-
-// The part that a cell belongs to. A hash spreads the cells so that all parts take about as long,
-// and gives the same part on every machine.
-std::uint64_t shard_of(const Cell& cell, std::uint64_t count) {
-  std::string text =
-      fmt::format("{} {} {} {}", cell.environment.name, cell.policy.label, cell.seed, cell.rounds);
-  for (const OptionValues& options : {cell.environment.options, cell.policy.options}) {
-    for (const auto& [name, value] : options) {
-      text += fmt::format(" {}={}", name, value);
-    }
-  }
-  return hash_bytes(text) % count + 1;
-}
-
-}  // namespace
 
 void Origins::add(const Origin& origin) {
   ++programs[origin.program];
@@ -93,6 +63,10 @@ class CellRun {
   std::vector<std::optional<CellResult>> run() {
     const std::vector<std::size_t> missing = find_missing();
     ThreadPool threads(options_.threads);
+    if (store_.claims() != nullptr && !missing.empty()) {
+      share(missing, threads);
+      return std::move(results_);
+    }
     threads.parallel_for(missing.size(), 1, [&](std::size_t begin, std::size_t) {
       if (!control_.stop) {
         run_one(missing[begin]);
@@ -110,8 +84,7 @@ class CellRun {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       if (is_stored(i)) {
         ++kept;
-      } else if (!options_.stored_only &&
-                 shard_of(cells_[i], options_.shard.count) == options_.shard.part) {
+      } else if (!options_.stored_only) {
         missing.push_back(i);
         rounds += cells_[i].rounds;
       }
@@ -147,24 +120,87 @@ class CellRun {
   }
 
   void run_one(std::size_t i) {
-    const Cell& cell = cells_[i];
-    try {
-      results_[i] = run_cell(cell, control_, options_.device);
-      if (results_[i]) {
-        store_.save(cell, *results_[i]);
-        ++progress_.cells_done;
-        const std::lock_guard lock(mutex_);
-        note(store_.origin());
+    const std::optional<Played> played = play_one(i);
+    if (!played) {
+      return;
+    }
+    if (played->result) {
+      store_.save(cells_[i], *played->result);
+    } else {
+      store_.save_failure(cells_[i], played->failure);
+    }
+    ++progress_.cells_done;
+    const std::lock_guard lock(mutex_);
+    if (played->result) {
+      results_[i] = played->result;
+      note(store_.origin());
+    } else {
+      (*options_.failures)[i] = played->failure;
+    }
+  }
+
+  // Runs cells together with other programs, and takes all results from the store.
+  void share(const std::vector<std::size_t>& missing, ThreadPool& threads) {
+    std::set<std::size_t> own;  // guarded by mutex_
+    SharedCells shared(store_, cells_, missing, control_.stop, [&](std::size_t i) {
+      const std::lock_guard lock(mutex_);
+      const bool found = is_stored(i);
+      progress_.cells_done += found ? 1 : 0;
+      control_.rounds_done += found && !own.contains(i) ? cells_[i].rounds : 0;
+      return found;
+    });
+    threads.parallel_for(threads.thread_count(), 1, [&](std::size_t, std::size_t) {
+      try {
+        while (const std::optional<SharedCells::Claimed> claimed = shared.next()) {
+          const std::size_t i = claimed->index;
+          {
+            const std::lock_guard lock(mutex_);
+            own.insert(i);
+          }
+          run_claimed(*claimed, shared);
+        }
+      } catch (...) {
+        control_.stop = true;
+        throw;
       }
+    });
+  }
+
+  void run_claimed(const SharedCells::Claimed& claimed, SharedCells& shared) {
+    const Cell& cell = cells_[claimed.index];
+    std::optional<Played> played;
+    try {
+      played = play_one(claimed.index);
+    } catch (...) {
+      shared.give_back(claimed);
+      throw;
+    }
+    if (!played) {
+      shared.give_back(claimed);
+      return;
+    }
+    const CellRow row = played->result ? store_.row_of(cell, *played->result)
+                                       : store_.failure_row(cell, played->failure);
+    shared.finish(claimed, row.result);
+  }
+
+  // What came of a cell: its result, or why it failed.
+  struct Played {
+    std::optional<CellResult> result;
+    std::string failure;
+  };
+
+  // nullopt if it was stopped.
+  std::optional<Played> play_one(std::size_t i) {
+    try {
+      std::optional<CellResult> result = run_cell(cells_[i], control_, options_.device);
+      return result ? std::optional(Played{std::move(result), {}}) : std::nullopt;
     } catch (const Error& error) {
       if (!may_fail(error)) {
         control_.stop = true;
-        throw error.within(cell_text(cell));
+        throw error.within(cell_text(cells_[i]));
       }
-      store_.save_failure(cell, error.what());
-      ++progress_.cells_done;
-      const std::lock_guard lock(mutex_);
-      (*options_.failures)[i] = error.what();
+      return Played{{}, error.what()};
     } catch (...) {
       control_.stop = true;
       throw;
@@ -189,7 +225,7 @@ class CellRun {
   const CellRunOptions& options_;
   RunControl& control_;
   ExperimentProgress& progress_;
-  std::mutex mutex_;  // guards failures and origins
+  std::mutex mutex_;  // guards results, failures and origins
   std::vector<std::optional<CellResult>> results_;
 };
 
@@ -199,6 +235,11 @@ std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,
                                                  ExperimentProgress& progress) {
+  if (options.fresh && store.claims() != nullptr) {
+    throw Error(ErrorKind::kUsage,
+                "option fresh: a database is shared with other programs, so runs that it has are "
+                "not repeated: take an empty database, or results in a file");
+  }
   return CellRun(cells, store, options, control, progress).run();
 }
 

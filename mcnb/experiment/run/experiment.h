@@ -40,14 +40,6 @@ struct ExperimentProgress {
   std::atomic<std::size_t> cells_done{0};  // kept or run
 };
 
-// The part of the cells that this program runs, from 1. All parts have about equally many cells.
-struct Shard {
-  std::uint64_t part = 1;
-  std::uint64_t count = 1;
-};
-// Reads "2/5". Throws Error (kUsage).
-Shard parse_shard(const std::string& text);
-
 // Why cells could not finish, by their index: a network left the finite numbers, for example.
 using CellFailures = std::map<std::size_t, std::string>;
 
@@ -63,9 +55,8 @@ struct Origins {
 
 struct CellRunOptions {
   std::uint64_t threads = 0;
-  bool fresh = false;        // run again what the store has
-  bool stored_only = false;  // run nothing, and accept results of any program and data
-  Shard shard = {};
+  bool fresh = false;            // run again what the store has
+  bool stored_only = false;      // run nothing, and accept results of any program and data
   Device device = Device::kCpu;  // results do not depend on it, apart from times
   // If set, receives the failures of kinds kInput and kUsage, which otherwise end the whole run.
   CellFailures* failures = nullptr;
@@ -73,10 +64,11 @@ struct CellRunOptions {
 };
 
 // Runs the cells that the store does not have, in parallel, and saves each as soon as it is
-// finished. The result of a cell is empty if the cell was not run: the run was stopped, or the cell
-// belongs to another shard. Apart from times, results depend neither on the number of threads nor
-// on which cells were stored before. If a cell throws an Error that `failures` does not take, stops
-// the other cells and throws it with the cell's name.
+// finished. If programs share the store, each cell is run by one of them, and this call ends when
+// all cells have results. The result of a cell is empty if the run was stopped before. Apart from
+// times, results depend neither on the number of threads nor on which cells were stored before. If
+// a cell throws an Error that `failures` does not take, stops the other cells and throws it with
+// the cell's name.
 std::vector<std::optional<CellResult>> run_cells(const std::vector<Cell>& cells,
                                                  const CellStore& store,
                                                  const CellRunOptions& options, RunControl& control,

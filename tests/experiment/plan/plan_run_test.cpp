@@ -244,7 +244,7 @@ TEST(PlanRun, RankAgreementIsKept) {
   ASSERT_EQ(first.results.rank_agreement.size(), 2U);
   EXPECT_EQ(first.results.rank_agreement[0].correlation, 1.0);
   EXPECT_LT(first.results.rank_agreement[1].correlation, 1.0);
-  const Ran report = run(plan, CellStore(store.path(), "b"), {.cells = {.stored_only = true}});
+  const Ran report = run(plan, CellStore(store.name(), "b"), {.cells = {.stored_only = true}});
   ASSERT_EQ(report.results.rank_agreement.size(), 2U);
   EXPECT_EQ(report.results.rank_agreement[1].correlation,
             first.results.rank_agreement[1].correlation);
@@ -329,7 +329,7 @@ TEST(RankMemory, FindsWhatItKeptAndTextsFromBeforeTheJsonFormat) {
     EXPECT_EQ(found[1].correlation, 1.0 / 3.0);
     EXPECT_EQ(found[1].same_choice, 0.1);
   }
-  const CellStore other(store.path(), "another program");
+  const CellStore other(store.name(), "another program");
   EXPECT_TRUE(RankMemory(other, experiment, policies).find(false).empty());
   EXPECT_EQ(RankMemory(other, experiment, policies).find(true).size(), 2U);
 

@@ -151,7 +151,7 @@ TEST(CellStore, GivesBackWhatWasSavedAlsoAfterItWasOpenedAgain) {
   const CellStore store(folder / "deep" / "cells.sqlite", "a");
   ASSERT_TRUE(store.find(cell).has_value());
   EXPECT_EQ(result_to_json(store.find(cell)->result), result_to_json(result));
-  EXPECT_FALSE(CellStore(store.path(), "b").find(cell).has_value()) << "of another program";
+  EXPECT_FALSE(CellStore(store.name(), "b").find(cell).has_value()) << "of another program";
   EXPECT_EQ(store.size(), 1U);
   EXPECT_THROW(result_from_json("{}"), Error);
 }
@@ -169,10 +169,10 @@ TEST(CellStore, KeepsWhereAndWhenARunWasMade) {
   EXPECT_EQ(origin.machine, "a machine of two cores");
   EXPECT_EQ(origin.date.size(), 10U) << origin.date;
   EXPECT_EQ(origin.date, store.origin().date) << "but at midnight";
-  EXPECT_EQ(CellStore(store.path(), "b").find_any(cell)->origin.machine, origin.machine);
+  EXPECT_EQ(CellStore(store.name(), "b").find_any(cell)->origin.machine, origin.machine);
   // Files of earlier versions have neither machine nor date.
   {
-    Database database(store.path(), Database::Access::kCreate);
+    Database database(store.name(), Database::Access::kCreate);
     database.run(
         "UPDATE cells SET result = json_remove(result, '$.machine', '$.date')"
         " WHERE seed = 2");
@@ -200,7 +200,7 @@ TEST(CellStore, ADamagedRunIsMissing) {
   const CellStore store(folder / "cells.sqlite", "a");
   store.save(cell, result_of(cell));
   {
-    Database database(store.path(), Database::Access::kCreate);
+    Database database(store.name(), Database::Access::kCreate);
     database.run("UPDATE cells SET result = '{\"regret\":'");
   }
   EXPECT_FALSE(store.find(cell).has_value());
@@ -241,9 +241,9 @@ TEST(CellStore, AddsTheRunsOfAnotherFileThatItHasNot) {
   one.save(cells[1], result_of(cells[1]));
   two.save(cells[1], result_of(cells[1]));
   two.save(cells[2], result_of(cells[2]));
-  EXPECT_EQ(one.merge(two.path()), 1U);
+  EXPECT_EQ(one.merge(two.name()), 1U);
   EXPECT_EQ(one.size(), 3U);
-  EXPECT_EQ(one.merge(two.path()), 0U);
+  EXPECT_EQ(one.merge(two.name()), 0U);
   for (const Cell& cell : cells) {
     EXPECT_TRUE(one.find(cell).has_value());
   }
@@ -277,10 +277,10 @@ TEST(CellStore, AReportFindsRunsOfOtherPrograms) {
   const CellStore store(folder / "cells.sqlite", "mine");
   EXPECT_FALSE(store.find_any(cell).has_value());
   EXPECT_FALSE(store.has_any_of("synthetic"));
-  const CellStore old(store.path(), "old");
+  const CellStore old(store.name(), "old");
   old.save(cell, result);
-  ASSERT_TRUE(CellStore(store.path(), "mine").find_any(cell).has_value());
-  const CellStore again(store.path(), "mine");
+  ASSERT_TRUE(CellStore(store.name(), "mine").find_any(cell).has_value());
+  const CellStore again(store.name(), "mine");
   EXPECT_EQ(again.find_any(cell)->origin.program, "old");
   EXPECT_TRUE(again.has_any_of("synthetic"));
   Cell other = cell;
@@ -309,11 +309,11 @@ TEST(CellStore, AReportFindsRunsFromBeforeAnOption) {
   result.regret = 2.0;
   store.save(unusual, result);
   {
-    Database database(store.path(), Database::Access::kCreate);
+    Database database(store.name(), Database::Access::kCreate);
     database.run("UPDATE cells SET key = replace(key, '\"nonnegative\":\"no\",', '')");
   }
-  const CellStore now(store.path(), "now");
-  EXPECT_FALSE(CellStore(store.path(), "old").find(cell).has_value()) << "the key has changed";
+  const CellStore now(store.name(), "now");
+  EXPECT_FALSE(CellStore(store.name(), "old").find(cell).has_value()) << "the key has changed";
   ASSERT_TRUE(now.find_any(cell).has_value());
   EXPECT_EQ(now.find_any(cell)->result.regret, 1.0);
   ASSERT_TRUE(now.find_any(unusual).has_value());
@@ -334,16 +334,16 @@ TEST(CellStore, AReportFindsRunsOfMCnbFromBeforeNormalise) {
   result.regret = 1.0;
   store.save(none, result);
   {
-    const CellStore today(store.path(), "now");
+    const CellStore today(store.name(), "now");
     EXPECT_TRUE(today.find_any(none).has_value());
     EXPECT_FALSE(today.find_any(asked).has_value()) << "a run of today means what it says";
-    Database database(store.path(), Database::Access::kCreate);
+    Database database(store.name(), Database::Access::kCreate);
     for (const char* option :
          {R"("normalise":"none",)", R"("scan":"sampled",)", R"("scan_limit":"20000",)"}) {
       database.run(fmt::format("UPDATE cells SET key = replace(key, '{}', '')", option).c_str());
     }
   }
-  const CellStore now(store.path(), "now");
+  const CellStore now(store.name(), "now");
   EXPECT_TRUE(now.find_any(none).has_value());
   EXPECT_TRUE(now.find_any(asked).has_value());
   EXPECT_FALSE(now.find_any(unit).has_value());
@@ -371,31 +371,6 @@ TEST(ExperimentPolicies, MCnbHasThePresetOfTheEnvironmentsKind) {
   }
 }
 
-TEST(Experiment, ShardsTogetherAreTheWhole) {
-  const TemporaryFolder folder;
-  const std::vector<Cell> cells = cells_of(small_experiment(3));
-  const CellStore all(folder / "all.sqlite", "a");
-  for (const char* shard : {"1/2", "2/2"}) {
-    const CellStore part(folder / (std::string(shard).substr(0, 1) + ".sqlite"), "a");
-    RunControl control;
-    ExperimentProgress progress;
-    const auto results =
-        run_cells(cells, part, {.threads = 1, .shard = parse_shard(shard)}, control, progress);
-    EXPECT_GE(progress.cells_done, 2U);
-    EXPECT_LE(progress.cells_done, 7U);
-    EXPECT_EQ(std::ranges::count_if(results, [](const auto& r) { return r.has_value(); }),
-              static_cast<std::ptrdiff_t>(progress.cells_done));
-    all.merge(part.path());
-  }
-  const Ran whole = run(small_experiment(3), all);
-  EXPECT_EQ(whole.kept, 9U);
-  EXPECT_EQ(texts(whole.results),
-            texts(run(small_experiment(3), CellStore(folder / "fresh.sqlite", "a")).results));
-  for (const char* bad : {"", "1", "0/2", "3/2", "a/b", "1/0", "1/2/3"}) {
-    EXPECT_THROW(parse_shard(bad), Error) << bad;
-  }
-}
-
 TEST(CellStore, KeepsFailuresAndTexts) {
   const TemporaryFolder folder;
   const std::vector<Cell> cells = cells_of(small_experiment(1));
@@ -404,7 +379,7 @@ TEST(CellStore, KeepsFailuresAndTexts) {
   store.save_failure(cells[0], "it left\nthe finite numbers");
   store.keep_text("plan x", "y\n");
   const CellStore merged(folder / "merged.sqlite", "a");
-  EXPECT_EQ(merged.merge(store.path()), 1U);
+  EXPECT_EQ(merged.merge(store.name()), 1U);
   for (const CellStore* one : {&store, &merged}) {
     EXPECT_EQ(one->find_failure(cells[0]), "it left\nthe finite numbers");
     EXPECT_FALSE(one->find(cells[0]));
@@ -427,7 +402,7 @@ TEST(CellStore, ReadsFailuresOfOlderPrograms) {
   const std::vector<Cell> cells = cells_of(small_experiment(1));
   const CellStore store(folder / "cells.sqlite", "a");
   store.save_failure(cells[0], "new");
-  Database(store.path(), Database::Access::kReadWrite)
+  Database(store.name(), Database::Access::kReadWrite)
       .run("UPDATE cells SET result = 'failed: it left {the} finite numbers'");
   EXPECT_EQ(store.find_failure(cells[0]), "it left {the} finite numbers");
   EXPECT_EQ(store.find_any_failure(cells[0]), "it left {the} finite numbers");

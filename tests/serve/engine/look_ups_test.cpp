@@ -134,13 +134,36 @@ TEST(LookUps, TakeNoMoreThanTheirShareOfTheTime) {
   EXPECT_LE(done, 1U);
 }
 
+TEST(LookUps, ListsOfManyModelsHaveTheirPrice) {
+  SteppedEngine engine;
+  create(engine);
+  engine.run(control_task([](ControlTask&, ModelHost& host, std::int64_t) {
+    ModelOptions options = small_model();
+    options.policy = parse_policy("random");
+    for (int i = 0; i < 300; ++i) {
+      host.create("other-" + std::to_string(i), options);
+    }
+  }));
+  Asked asked;
+  std::size_t listed = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto task = control_task([&listed](ControlTask&, ModelHost&, std::int64_t) { ++listed; });
+    task->only_reads = true;
+    ASSERT_TRUE(asked.ask(engine, "curious", task));
+  }
+  ASSERT_TRUE(asked.ask(engine, "shop", rank_task(request_of(1, "ann"))));
+  compute_and_write(engine);
+  EXPECT_EQ(asked.count("shop", false), 1U);
+  EXPECT_LT(listed, 10U);
+}
+
 // A hundred of one client's, as the API gives them to the engine, and a decision of another's.
 TEST(LookUps, TriesOfManyActionsLetTheDecisionsOfOthersPass) {
   const TemporaryFolder folder;
   RunningEngine running(folder.path());
   running.create("m", small_model());
   RequestMetrics requests;
-  const Handlers handlers(running.engine(), running.metrics, requests, "m", {}, {});
+  const Handlers handlers(running.engine(), running.metrics, requests, "m", "", {}, {});
   std::string body = R"({"userId":"ann","actions":[)";
   for (int i = 0; i < 1000; ++i) {
     body += fmt::format(R"({}{{"id":"a{}"}})", i == 0 ? "" : ",", i);

@@ -16,7 +16,8 @@ std::string why_not() {
   int runtime = 0;
   cudaRuntimeGetVersion(&runtime);
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return "this machine has no NVIDIA driver";
+    return "this machine has no NVIDIA driver: expected a GPU with a driver for CUDA " +
+           version_text(runtime / 1000 * 1000) + " or later";
   }
   if (driver / 1000 < runtime / 1000) {
     return "the driver is for CUDA " + version_text(driver) + ", expected " +
@@ -25,7 +26,9 @@ std::string why_not() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    return std::string("there is no GPU (") + cudaGetErrorString(error) + ")";
+    return std::string("the driver finds no GPU (") + cudaGetErrorString(error) +
+           "): expected one in the output of nvidia-smi, and in CUDA_VISIBLE_DEVICES if that is "
+           "set";
   }
   cudaFuncAttributes attributes;
   if (cudaFuncGetAttributes(&attributes, run_threads<FillLearners>) != cudaSuccess) {

@@ -17,7 +17,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
 constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
 constexpr double kPublishSeconds = 0.5;
 constexpr double kMovementSeconds = 10.0;  // between two measurements of shared learners
@@ -277,7 +276,8 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
   host_.learn();
   tend_fits(time);
   const bool models_changed = std::ranges::any_of(tasks, [](const Task& task) {
-    return std::holds_alternative<std::shared_ptr<ControlTask>>(task) ||
+    const auto* control = std::get_if<std::shared_ptr<ControlTask>>(&task);
+    return (control != nullptr && !(*control)->only_reads) ||
            std::holds_alternative<std::shared_ptr<CreateTask>>(task);
   });
   if (models_changed || clock_.uptime() >= next_publish_) {

@@ -12,7 +12,7 @@
 namespace mcnb {
 
 // Looks through the log for what people ask about. Slow: for the housekeeping, a bounded number of
-// rows at a time.
+// rows at a time, and of them at most 64 MiB.
 
 // Where a model's log ends, and whose events are wanted.
 struct LogView {

@@ -13,9 +13,7 @@
 namespace mcnb {
 namespace {
 
-constexpr double kMostTrySeconds = 0.25;   // estimated
-constexpr double kMostLookSeconds = 0.02;  // estimated
-constexpr double kFewestSamples = 8.0;     // of a closer look, even if it takes longer
+constexpr double kMostTrySeconds = 0.25;  // estimated
 constexpr double kMostSamples = 64.0;
 constexpr std::size_t kMostMembers = 100;  // that a closer look names
 constexpr std::size_t kUsersAtOnce = 32;
@@ -70,7 +68,7 @@ ModelHost::Behind ModelHost::look_behind(const std::string& model, const Decisio
   Hosted& hosted = find(model);
   const double seconds = std::max(seconds_per_action(hosted), 1e-9);
   const auto most = static_cast<std::size_t>(
-      std::clamp(kMostLookSeconds / seconds, kFewestSamples, kMostSamples));
+      std::clamp(kLookSeconds / seconds, static_cast<double>(kFewestSamples), kMostSamples));
   std::optional<CloserLook> look;
   try {
     look = hosted.model->closer_look(decision, most);

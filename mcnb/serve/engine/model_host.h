@@ -213,6 +213,9 @@ class ModelHost {
   // what would keep others waiting.
   Decision try_decision(const std::string& model, const RankRequest& request, std::int64_t time);
   // What stands behind the answer of a decision now. Throws RequestRefused if its user is gone.
+  // Takes an estimated kLookSeconds, or the scores of kFewestSamples actions if that is longer.
+  static constexpr double kLookSeconds = 0.02;
+  static constexpr std::size_t kFewestSamples = 8;
   struct Behind {
     CloserLook look;
     std::vector<std::uint64_t> members;  // the first of them, as hashes of users; 0: a group's

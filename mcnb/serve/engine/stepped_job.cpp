@@ -17,6 +17,7 @@ bool SteppedJob::submit() {
   task->model = model_;
   task->client = client_;
   task->only_reads = true;
+  task->seconds = kStepSeconds;
   task->work = [own = task.get(), this](ModelHost& host, Storage&, std::int64_t time) {
     step(*own, host, time);
   };

@@ -9,6 +9,9 @@
 
 namespace mcnb {
 
+// What one step computes, about.
+inline constexpr double kStepSeconds = 0.004;
+
 // Makes a text for people on the engine, in several steps with the requests of others between them.
 // A step may leave work to the housekeeping, which is done before the next step.
 class SteppedJob : public std::enable_shared_from_this<SteppedJob> {
@@ -28,8 +31,8 @@ class SteppedJob : public std::enable_shared_from_this<SteppedJob> {
 
   const std::string& model() const { return model_; }
 
-  // Runs on the thread that owns the models, and may set `task.follow_up`. The last step calls
-  // `finish`, itself or in its follow-up.
+  // Runs on the thread that owns the models, and may set `task.look_up`. The last step calls
+  // `finish`, itself or in its look-up.
   virtual void step(ControlTask& task, ModelHost& host, std::int64_t time) = 0;
   void finish(std::string text);
 

@@ -20,7 +20,7 @@ void UserEstimatesJob::step(ControlTask& task, ModelHost& host, std::int64_t tim
   }
   if (!has_arms_) {
     has_arms_ = true;
-    task.follow_up = [this, view = host.log_view(model(), "")](Storage& storage) {
+    task.look_up = [this, view = host.log_view(model(), "")](Storage& storage) {
       arms_ = recent_arms(storage.log(), view, kRecentArms, kRecentRows);
     };
     return;

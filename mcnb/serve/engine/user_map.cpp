@@ -7,7 +7,6 @@
 namespace mcnb {
 namespace {
 
-constexpr double kSliceSeconds = 0.004;
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -48,14 +47,14 @@ UserMapJob::UserMapJob(Engine& engine, std::string model, std::string client,
 void UserMapJob::step(ControlTask& task, ModelHost& host, std::int64_t) {
   if (!has_arms_) {
     has_arms_ = true;
-    task.follow_up = [this, view = host.log_view(model(), "")](Storage& storage) {
+    task.look_up = [this, view = host.log_view(model(), "")](Storage& storage) {
       map_.arms = recent_arms(storage.log(), view, kRecentArms, kRecentRows);
     };
     return;
   }
-  if (host.add_opinions(model(), kSliceSeconds, next_, map_.arms, map_.learners, map_.lessons,
+  if (host.add_opinions(model(), kStepSeconds, next_, map_.arms, map_.learners, map_.lessons,
                         map_.opinions)) {
-    task.follow_up = [this](Storage&) {
+    task.look_up = [this](Storage&) {
       project(map_);
       finish(write_(map_));
     };

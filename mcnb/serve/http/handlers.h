@@ -12,6 +12,7 @@
 #include "mcnb/serve/http/log_stream.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/seats.h"
 #include "mcnb/serve/http/uploads.h"
 #include "mcnb/serve/nodes.h"
 
@@ -147,7 +148,8 @@ class Handlers {
   std::string store_;
   Reload reload_;
   ListNodes list_nodes_;
-  std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
+  Seats live_streams_;
+  Seats maps_;
   std::shared_ptr<LogReaders> log_readers_ = std::make_shared<LogReaders>();
   std::shared_ptr<Uploads> uploads_ = std::make_shared<Uploads>();
 };

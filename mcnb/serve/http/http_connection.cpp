@@ -12,7 +12,7 @@
 namespace mcnb {
 namespace {
 
-constexpr int kStepsAtOnce = 16;  // before other connections have their turn
+constexpr int kStepsAtOnce = 4;  // before other connections have their turn
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr double kGoodbyeSeconds = 2.0;
 constexpr double kLeastUploadRate = 1e5;  // bytes per second

@@ -44,6 +44,8 @@ class HttpConnection {
   // Ends the connection unless the client waits for a response.
   void end_if_unused();
   bool ended() const { return stage_ == Stage::kEnded; }
+  // Its address, or the network that counts as one.
+  const ClientAddress& client() const { return guest_.group; }
 
  private:
   enum class Stage : std::uint8_t {

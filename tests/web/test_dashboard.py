@@ -1,9 +1,11 @@
 """The dashboard in a real browser, against the real service."""
 
+import subprocess
 import time
 from urllib.parse import quote
 
 import pytest
+from conftest import HERE
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -111,6 +113,21 @@ def test_the_mouse_on_the_map_shows_who_agrees(start, screen):
     screen.point_at(".legend", 1, 1)
     screen.wait("10 users who have learned")
     screen.expect_no_complaints()
+
+
+def test_a_span_of_time_counts_when_its_last_decision_does(tmp_path):
+    """Rewards come before defaults: the mean of a span that still waits would be too high."""
+    script = tmp_path / "means.cjs"
+    source = HERE.parent.parent / "web" / "src" / "means.ts"
+    subprocess.run(["esbuild", source, "--bundle", "--format=cjs", f"--outfile={script}"],
+                   check=True, capture_output=True)
+    found = subprocess.run(
+        ["node", "-e", f"""
+         const {{ settledBefore }} = require("{script}");
+         const spans = [0, 60000, 120000].map((time) => ({{ time }}));
+         console.log(settledBefore(spans, 150000, 60).map((span) => span.time).join(" "));"""],
+        check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["0", "60000"]
 
 
 def test_every_page_is_accessible(start, screen, npm):

@@ -7,7 +7,6 @@
 namespace mcnb {
 namespace {
 
-
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 }  // namespace

@@ -129,7 +129,8 @@ struct Server::Parts {
         lines(options.request_lines, options.request_ids),
         engine(engine_options(options, instance), clock, metrics),
         api(Handlers(
-                engine, metrics, requests, options.personalizer_model, [this] { return reload(); },
+                engine, metrics, requests, options.personalizer_model,
+                options.store.empty() ? options.data : options.store, [this] { return reload(); },
                 [this] { return nodes(); }),
             ApiKeys(options.keys), CallerPolicy(options.host_names, options.origins), audit,
             requests) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
@@ -370,16 +371,28 @@ UserReport ModelHost::user(const std::string& model, const std::string& user_id)
   return find(model).model->user_report(user_id);
 }
 
-Erasure ModelHost::forget(const std::string& model, const std::string& user_id, std::int64_t time) {
+std::vector<Erasure> ModelHost::forget(const std::string& model, const std::string& user_id,
+                                       std::int64_t time) {
   Hosted& hosted = find(model);
   if (hosted.forgetting_under_way) {
     refuse_request(ErrorCode::kInProgress, "other users of the model are being forgotten");
   }
+  bool started = hosted.started;
+  try {
+    const std::optional<LogRow> first = storage_.log().read(hosted.id, 1);
+    started = started || (first && first->kind == EventKind::kStart);
+  } catch (const Error& error) {
+    refuse_request(ErrorCode::kStorageFailed, error.what());
+  }
   const std::uint64_t user = hosted.model->user_key(user_id);
   const std::uint64_t position = log(hosted, Forgetting{user, time}, time);
   hosted.forgets = true;
-  batch_.erasures.push_back({hosted.id, user, position});
-  return batch_.erasures.back();
+  std::vector<Erasure> erasures{{hosted.id, user, position}};
+  if (started) {
+    erasures.push_back({hosted.id, kAllUsers, position});
+  }
+  std::ranges::copy(erasures, std::back_inserter(batch_.erasures));
+  return erasures;
 }
 
 void ModelHost::resume(const Erasure& erasure) {

@@ -32,6 +32,7 @@ FuzzTarget fuzz_prepared;
 FuzzTarget fuzz_serve_event;
 FuzzTarget fuzz_serve_http;
 FuzzTarget fuzz_serve_request;
+FuzzTarget fuzz_serve_response;
 FuzzTarget fuzz_serve_snapshot;
 FuzzTarget fuzz_unpack;
 }
@@ -61,6 +62,7 @@ const std::vector<NamedTarget> kTargets = {{"cifar10", fuzz_cifar10},
                                            {"serve_event", fuzz_serve_event},
                                            {"serve_http", fuzz_serve_http},
                                            {"serve_request", fuzz_serve_request},
+                                           {"serve_response", fuzz_serve_response},
                                            {"serve_snapshot", fuzz_serve_snapshot},
                                            {"unpack", fuzz_unpack}};
 

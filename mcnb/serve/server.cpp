@@ -147,8 +147,13 @@ struct Server::Parts {
           Cluster::Options{.url = options.store,
                            .self = {.instance = instance, .name = options.node},
                            .lease_seconds = options.lease_seconds,
-                           .wait_seconds = options.wait_seconds},
-          engine, [this](const HttpRequest& request) { return api.plan(request); }, requests);
+                           .wait_seconds = options.wait_seconds,
+                           .preload_bytes = options.preload_megabytes * 1e6},
+          engine, [this](const HttpRequest& request) { return api.plan(request); },
+          [this](const HttpRequest& request, HttpResponse& response) {
+            api.finish_forwarded(request, response);
+          },
+          requests);
     }
     http = std::make_unique<HttpServer>(
         http_options(options), std::move(identity),
@@ -219,7 +224,11 @@ void Server::Parts::configure_later(const std::stop_token& stop) {
 
 std::vector<Node> Server::Parts::nodes() {
   if (cluster) {
-    return cluster->nodes();
+    std::vector<Node> all = cluster->nodes();
+    for (Node& node : all) {  // with the lease, this node may still be unable to serve
+      node.owner = node.owner && (node.instance != instance || engine.ready());
+    }
+    return all;
   }
   const std::lock_guard lock(reloading);
   return {{.instance = instance,

@@ -19,6 +19,7 @@ struct ServerOptions {
   std::string store;
   std::string node = "mcnb";
   double lease_seconds = 5.0;
+  double preload_megabytes = 100.0;
   std::string advertise;
   std::string host = "127.0.0.1";
   std::uint64_t port = 8080;

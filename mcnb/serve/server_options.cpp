@@ -32,6 +32,10 @@ void add_store(OptionTable<O>& t) {
          "where other nodes reach this one, if not at the host and the port of this file");
   t.number("lease_seconds", &O::lease_seconds, {1, 3600},
            "seconds after which another node may take over from one that is silent");
+  t.number(
+      "preload_megabytes", &O::preload_megabytes, {0, 1e6},
+      "memory of all models in megabytes above which the next node loads them before the owner "
+      "goes");
 }
 
 void add_listening(OptionTable<O>& t) {

@@ -23,8 +23,9 @@ using cases::PostgresServer;
 using cases::StreamProxy;
 using SteadyTime = std::chrono::steady_clock;
 
-const int kFaults = static_cast<int>(repeats("MCNB_CLUSTER_FAULTS", kSanitized ? 4 : 10));
+const int kFaults = static_cast<int>(repeats("MCNB_CLUSTER_FAULTS", kSanitized ? 4 : 11));
 constexpr std::size_t kNodes = 3;
+constexpr std::size_t kWithClock = 2;  // the node whose clock steps
 constexpr int kClients = 4;
 constexpr std::size_t kProgress = 30;  // decisions between two faults
 constexpr auto kPatience = 60s;        // for them
@@ -92,6 +93,23 @@ class Database {
   std::array<std::unique_ptr<StreamProxy>, 2> front_;
   std::size_t primary_is_ = 0;
 };
+
+// Sets the clock of a program to what a file says, again and again. Empty under sanitizers, which
+// replace the same functions of the C library.
+std::vector<std::string> stepped_clock(const fs::path& file) {
+  constexpr const char* kFolder = "/usr/lib";
+  if (kSanitized) {
+    return {};
+  }
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    const fs::path library = entry.path() / "faketime" / "libfaketimeMT.so.1";
+    if (fs::exists(library)) {
+      return {"LD_PRELOAD=" + library.string(), "FAKETIME_TIMESTAMP_FILE=" + file.string(),
+              "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"};
+    }
+  }
+  throw std::runtime_error("faketime is not installed (see `packages`)");
+}
 
 // What the clients know, and where the nodes are.
 struct Shared {
@@ -205,7 +223,10 @@ class Client {
 
 class Cluster : public testing::Test {
  protected:
-  Cluster() { put_file(folder / "config.toml", kSmallModel); }
+  Cluster() {
+    put_file(folder / "config.toml", kSmallModel);
+    put_file(folder / "clock", "+0");
+  }
 
   void SetUp() override {
     const ProgramOutcome made = run_program({"serve", "--migrate", "--store", database.url()});
@@ -219,7 +240,10 @@ class Cluster : public testing::Test {
     nodes[i] = std::make_unique<ServerProgram>(
         folder / ("node-" + name),
         std::vector<std::string>{"--store", database.url(), "--node", name, "--lease-seconds", "1",
-                                 "--config", (folder / "config.toml").string(), "--threads", "1"});
+                                 "--config", (folder / "config.toml").string(), "--threads", "1",
+                                 "--preload-megabytes", i == 0 ? "100" : "0"},
+        served_binary(),
+        i == kWithClock ? stepped_clock(folder / "clock") : std::vector<std::string>());
     shared.ports[i] = nodes[i]->port();
   }
   void kill(std::size_t i) {
@@ -319,6 +343,15 @@ TEST_F(Cluster, NothingIsLostOrDoneTwiceWhateverFails) {
     shared.ports[node] = 0;
     start(node);
   };
+  bool is_ahead = false;
+  const auto step_clock = [&] {
+    is_ahead = !is_ahead;
+    put_file(folder / "clock", is_ahead ? "+7200" : "-7200");
+    restart(kWithClock);
+    for (int i = 0; i < 3 && owner() != kWithClock; ++i) {
+      hand_over(owner());
+    }
+  };
   const std::vector<std::pair<const char*, std::function<void()>>> faults{
       {"the owner is killed", [&] { restart(owner()); }},
       {"the primary dies, the standby takes over", [&] { database.fail_over(); }},
@@ -330,6 +363,7 @@ TEST_F(Cluster, NothingIsLostOrDoneTwiceWhateverFails) {
       {"the standby is away", [&] { database.stop_standby_for(1500ms); }},
       {"the database is slow", [&] { database.slow_down_for(1500ms); }},
       {"another node is paused", [&] { pause((owner() + 1) % kNodes); }},
+      {"a clock steps, and its node serves", [&] { step_clock(); }},
   };
   Rng rng(test_seed() + 72, Stream::kTest);
   for (int i = 0; i < kFaults; ++i) {

@@ -162,6 +162,7 @@ TEST(NodeKindsOfOldTables, TablesOfTheFirstLayoutAreMigratedAndTakenAsTheyAre) {
   EXPECT_EQ(migrate_postgres(url), Migrated::kNothing);
   PostgresConnection connection(url);
   connection.run("ALTER TABLE mcnb.models DROP COLUMN computed_by, DROP COLUMN computed_from");
+  connection.run("ALTER TABLE mcnb.nodes DROP COLUMN leaving, DROP COLUMN loaded");
   connection.run("UPDATE mcnb.service SET layout = 1");
   connection.run("INSERT INTO mcnb.models VALUES(1, 'm', '', true, 0, 0)");
   try {

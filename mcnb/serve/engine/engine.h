@@ -47,6 +47,11 @@ class Engine {
   // Figures over time, for people.
   SeriesBook& series() { return core_.series(); }
 
+  // For nodes: see EngineCore.
+  void load_ahead(bool wanted) { core_.load_ahead(wanted); }
+  bool loaded_ahead() const { return core_.loaded_ahead(); }
+  void leave_without_snapshots() { core_.leave_without_snapshots(); }
+
   // Takes no more tasks, answers those it has, writes snapshots, ends the threads, and lets others
   // have the storage.
   void stop();

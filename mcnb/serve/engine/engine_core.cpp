@@ -64,12 +64,16 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
 }
 
 void EngineCore::recover() {
-  const Recovery recovery = host_.recover();
+  std::optional<Recovery> ahead = std::exchange(ahead_, std::nullopt);
+  loaded_ahead_ = false;
+  const bool is_ahead = ahead && host_.catch_up(*ahead);
+  const Recovery recovery = is_ahead ? std::move(*ahead) : host_.recover();
   for (const std::string& warning : recovery.warnings) {
     log_warning("recovery", {{"detail", warning}});
   }
   log_info("recovered", {{"models", std::to_string(host_.reports().size())},
                          {"rows", std::to_string(recovery.rows)},
+                         {"ahead", is_ahead ? "yes" : "no"},
                          {"seconds", fmt::format("{:.3f}", recovery.seconds)}});
   clock_.not_before(host_.last_time());
   for (const ModelHost::TakenOver& own : host_.taken_over()) {
@@ -102,6 +106,29 @@ void EngineCore::recover() {
   publish();
   housekeeping_.check_clock(host_.last_time());
   housekeeping_.add(std::move(jobs));
+}
+
+// Loads the models ahead, or catches up with the log.
+void EngineCore::follow() {
+  loaded_ahead_ = false;
+  if (!load_ahead_ || storage_->lease().held()) {
+    return;
+  }
+  std::optional<Recovery> ahead = std::exchange(ahead_, std::nullopt);
+  try {
+    if (!ahead) {
+      ahead = host_.recover();
+    }
+    if (host_.catch_up(*ahead)) {
+      ahead_ = std::move(ahead);
+      loaded_ahead_ = true;
+    }
+  } catch (const std::exception& error) {
+    if (ahead_problem_ != error.what()) {
+      log_warning("the models cannot be loaded ahead", {{"detail", error.what()}});
+    }
+    ahead_problem_ = error.what();
+  }
 }
 
 bool EngineCore::step() {
@@ -170,6 +197,7 @@ void EngineCore::repair() {
     return;
   }
   try {
+    follow();
     storage_->log().probe();
     recover();
     writer_.reset();
@@ -185,6 +213,10 @@ void EngineCore::repair() {
       log_error("the storage still fails", {{"detail", error.what()}});
     }
     set_problem(error.what());
+    if (ahead_ && !load_ahead_) {  // another node took over
+      ahead_.reset();
+      host_.clear();
+    }
     next_repair_ = clock_.uptime() + kRepairSeconds;
   }
 }
@@ -467,7 +499,10 @@ void EngineCore::finish() {
   finished_ = true;
   try {
     if (ready_) {
-      ComputedBatch last{host_.take_batch(), {}, host_.last_snapshots(), host_.take_observed()};
+      ComputedBatch last{host_.take_batch(), {}, {}, host_.take_observed()};
+      if (!without_snapshots_) {
+        last.snapshots = host_.last_snapshots();
+      }
       if (!last.empty()) {
         writer_.hand_over(std::move(last));
       }

@@ -73,6 +73,13 @@ class EngineCore {
   bool housekeep(Wait wait) { return housekeeping_.run(wait); }
   bool fit(Wait wait) { return fits_.run(wait); }
   bool build(Wait wait) { return builder_.run(wait); }
+  // While another owner has the storage: loads its models, and applies what it adds to the log, so
+  // that little is left to do when it goes. Safe from any thread.
+  void load_ahead(bool wanted) { load_ahead_ = wanted; }
+  // The models are loaded, up to a moment ago.
+  bool loaded_ahead() const { return loaded_ahead_.load(); }
+  // The next owner has the models: no snapshots at the end. Call it before `close`.
+  void leave_without_snapshots() { without_snapshots_ = true; }
   // Lets others have the storage. Call it when all stages are done.
   void give_back() { storage_->give_back(); }
   // Runs each stage once, without waiting. Returns false when all work is done after `close`.
@@ -115,6 +122,7 @@ class EngineCore {
   void plan(CreateTask& task, std::int64_t time);
   void adopt(CreateTask& task, std::int64_t time);
   void recover();
+  void follow();
   void repair();
   void watch_lease();
   void watch_reads();
@@ -150,6 +158,9 @@ class EngineCore {
   FitRunner fits_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> readable_{true};
+  std::atomic<bool> load_ahead_{false};
+  std::atomic<bool> loaded_ahead_{false};
+  std::atomic<bool> without_snapshots_{false};
 
   // Used only by the computing thread.
   std::shared_ptr<RankTask> large_;                    // is computed in parts
@@ -165,6 +176,8 @@ class EngineCore {
   double next_movement_ = 0.0;     // uptime, in seconds
   double next_publish_ = 0.0;      // uptime, in seconds
   LogPositions snapshots_wanted_;  // by the housekeeping
+  std::optional<Recovery> ahead_;  // of models that were loaded ahead
+  std::string ahead_problem_;      // why they could not be
 
   mutable std::mutex reports_mutex_;  // guards what follows
   std::vector<ModelReport> reports_;

@@ -59,6 +59,9 @@ void ModelHost::load(Hosted& hosted, Recovery& recovery) {
   std::string problems;
   std::vector<std::uint64_t> sound = hosted.snapshots;
   for (const std::uint64_t position : hosted.snapshots) {
+    if (position > hosted.last_position) {  // others may be adding rows
+      hosted.last_position = storage_.log().last_position(hosted.id);
+    }
     if (position > hosted.last_position) {
       throw Error(ErrorKind::kCorrupt,
                   fmt::format("{}: model {} has a snapshot of row {}, but its log ends at row {}: "
@@ -161,21 +164,21 @@ void ModelHost::host(const StoredModel& stored, bool from_base, Recovery& recove
   load(hosted, recovery);
 }
 
-void ModelHost::replay(Hosted& hosted, Recovery& recovery) {
-  const std::uint64_t from = hosted.snapshots.empty() ? 0 : hosted.snapshots.front();
+void ModelHost::replay(Hosted& hosted, std::uint64_t after, Recovery& recovery) {
+  hosted.replayed_from = after;
   const auto dimension = static_cast<std::size_t>(hosted.model->options().dimension);
   const std::string log_name = storage_.log().name();
-  storage_.log().replay(hosted.id, from, [&](const LogRow& row) {
+  storage_.log().replay(hosted.id, after, [&](const LogRow& row) {
     const std::string what =
         fmt::format("{}: model {}, log row {}", log_name, hosted.name, row.position);
     hosted.model->apply(decode_event(row.kind, row.body, dimension, what), row.position);
+    hosted.last_position = std::max(hosted.last_position, row.position);
     ++hosted.rows_since_snapshot;
     ++recovery.rows;
   });
 }
 
-Recovery ModelHost::recover(bool from_base) {
-  Recovery recovery;
+void ModelHost::clear() {
   drop_large();
   for (const auto& [name, hosted] : models_) {
     memory_.forget(hosted.id);
@@ -186,6 +189,11 @@ Recovery ModelHost::recover(bool from_base) {
   observed_.clear();
   ended_.clear();
   broken_ = false;
+}
+
+Recovery ModelHost::recover(bool from_base) {
+  Recovery recovery;
+  clear();
   store_id_ = storage_.log().id();
   for (const StoredModel& stored : storage_.log().models()) {
     host(stored, from_base, recovery);
@@ -193,7 +201,7 @@ Recovery ModelHost::recover(bool from_base) {
   const double begin = now_seconds();
   double learning = 0.0;
   for (auto& [name, hosted] : models_) {
-    replay(hosted, recovery);
+    replay(hosted, hosted.snapshots.empty() ? 0 : hosted.snapshots.front(), recovery);
     hosted.model->learn_now();
     hosted.seconds_since_snapshot = hosted.model->take_learning_seconds();
     learning += hosted.seconds_since_snapshot;
@@ -207,6 +215,52 @@ Recovery ModelHost::recover(bool from_base) {
     hosted.seconds_since_snapshot += row_seconds_ * static_cast<double>(hosted.rows_since_snapshot);
   }
   return recovery;
+}
+
+bool ModelHost::catch_up(Recovery& recovery) {
+  const double begin = now_seconds();
+  const std::vector<StoredModel> stored = storage_.log().models();
+  std::erase_if(models_, [&](const auto& entry) {
+    const bool is_removed = std::ranges::none_of(stored, [&](const StoredModel& model) {
+      return model.id == entry.second.id && model.name == entry.first;
+    });
+    if (is_removed) {
+      memory_.forget(entry.second.id);
+    }
+    return is_removed;
+  });
+  for (const StoredModel& model : stored) {
+    if (!catch_up_with(model, recovery)) {
+      return false;
+    }
+  }
+  recovery.seconds += now_seconds() - begin;
+  return true;
+}
+
+bool ModelHost::catch_up_with(const StoredModel& stored, Recovery& recovery) {
+  // Rows are erased only up to the oldest snapshot. As long as that is not beyond where a replay
+  // began, no row was missing.
+  const auto was_whole = [&](Hosted& hosted) {
+    hosted.snapshots = storage_.snapshots().positions(hosted.id);
+    return hosted.snapshots.empty() || hosted.snapshots.back() <= hosted.replayed_from;
+  };
+  const bool is_new = !models_.contains(stored.name);
+  if (is_new) {
+    host(stored, false, recovery);
+  }
+  Hosted& hosted = models_[stored.name];
+  if (hosted.computed_by != stored.computed_by || (!is_new && !was_whole(hosted))) {
+    return false;
+  }
+  hosted.complete = stored.complete;
+  hosted.last_position = std::max(hosted.last_position, stored.last_position);
+  hosted.model->report_ends_to(nullptr);
+  replay(hosted, hosted.model->last_position(), recovery);
+  hosted.model->learn_now();
+  hosted.seconds_since_snapshot += hosted.model->take_learning_seconds();
+  hosted.model->report_ends_to(&ended_);
+  return was_whole(hosted);
 }
 
 // Applies an event and puts it into the batch: the one way by which models change. `id`: of the

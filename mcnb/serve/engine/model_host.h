@@ -103,6 +103,12 @@ class ModelHost {
   // another kind of node made are never replayed.
   // `from_base`: from the oldest snapshot instead, or from an empty model if the log is complete.
   Recovery recover(bool from_base = false);
+  // After `recover`: applies the rows that others have added since, and adds them to `recovery`.
+  // Returns false if that does not give the state of the log, because rows were erased, for
+  // example; `recover` then makes the models anew. Others may go on adding rows.
+  bool catch_up(Recovery& recovery);
+  // Drops all models.
+  void clear();
   // The models that another kind of node computed until now, or nobody knows which, and the
   // positions after which this one does.
   struct TakenOver {
@@ -283,6 +289,7 @@ class ModelHost {
     std::string computed_by;               // as in StoredModel, until now
     std::uint64_t computed_from = 0;       // as in StoredModel
     bool complete = true;                  // the log has all of its events
+    std::uint64_t replayed_from = 0;       // where the last replay began
     std::uint64_t last_position = 0;       // of its latest event, committed or not
     std::vector<std::uint64_t> snapshots;  // positions, the latest first
     bool started = false;                  // its first event is a Start, which may not be committed
@@ -316,7 +323,8 @@ class ModelHost {
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
   bool may_replay(const Hosted& hosted, std::uint64_t after) const;
-  void replay(Hosted& hosted, Recovery& recovery);
+  void replay(Hosted& hosted, std::uint64_t after, Recovery& recovery);
+  bool catch_up_with(const StoredModel& stored, Recovery& recovery);
   std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
                     std::uint64_t id = 0);
   void observe(const Hosted& hosted, const Event& event);

@@ -216,6 +216,13 @@ HttpPlan Api::plan(const HttpRequest& request) {
   return plan;
 }
 
+void Api::finish_forwarded(const HttpRequest& request, HttpResponse& response) const {
+  if (*response.route == '\0') {  // otherwise this node has planned it in the end
+    response.route = find_endpoint(request.method, request.path).endpoint->path;
+    callers_.allow_reading(request.origin, response);
+  }
+}
+
 // A stream ends when its key no longer allows it.
 BodyStream Api::guarded(BodyStream stream, std::string key, Right right) const {
   return [this, stream = std::move(stream), key = std::move(key), right,

@@ -28,6 +28,9 @@ class Api {
   std::optional<HttpResponse> admit(const HttpRequest& head);
   // For a request that was admitted. Never throws for what the request says.
   HttpPlan plan(const HttpRequest& request);
+  // Completes the response of another node to a request that was admitted here, as `plan` does with
+  // its own: pages of listed origins may read it.
+  void finish_forwarded(const HttpRequest& request, HttpResponse& response) const;
 
   // Requests that are admitted from now on need one of these keys. Safe from any thread.
   void use_keys(ApiKeys keys);

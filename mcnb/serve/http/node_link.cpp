@@ -9,34 +9,14 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "mcnb/base/error.h"
-#include "mcnb/serve/http/request_parser.h"
 
 namespace mcnb {
 namespace {
-
-constexpr std::string_view kHeadEnd = "\r\n\r\n";
-constexpr std::size_t kMostHead = std::size_t{64} << 10;
-
-std::size_t number_in(std::string_view text) {
-  std::size_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// The types that endpoints which are forwarded can have.
-const char* content_type_of(std::string_view text) {
-  for (const char* type : {"application/json", "text/plain; version=0.0.4"}) {
-    if (text == type) {
-      return type;
-    }
-  }
-  return "application/octet-stream";
-}
 
 int connecting_socket(const std::string& address) {
   const std::size_t colon = address.rfind(':');
@@ -74,7 +54,6 @@ void NodeLink::send(std::string bytes) {
   out_ = std::move(bytes);
   sent_ = 0;
   awaited_ = true;
-  head_bytes_ = 0;
   response_ = {};
 }
 
@@ -113,72 +92,18 @@ NodeLink::State NodeLink::read_some() {
     if (got == 0 || !awaited_) {
       return State::kLost;  // it has ended, or says what nobody asked for
     }
-    in_.append(bytes.data(), static_cast<std::size_t>(got));
     try {
-      if (parse()) {
+      parser_.add({bytes.data(), static_cast<std::size_t>(got)});
+      if (std::optional<HttpResponse> response = parser_.take()) {
+        response_ = std::move(*response);
+        awaited_ = false;
+        reusable_ = reusable_ && !parser_.is_last() && !parser_.has_rest();
         return State::kAnswered;
       }
     } catch (const Error&) {
-      return State::kLost;
+      return State::kLost;  // no node of ours
     }
   }
-}
-
-// Returns true once the response is complete.
-bool NodeLink::parse() {
-  if (head_bytes_ == 0) {
-    const std::size_t end = in_.find(kHeadEnd);
-    if (end == std::string::npos) {
-      if (in_.size() > kMostHead) {
-        throw Error(ErrorKind::kSystem, "the head of a response is too long");
-      }
-      return false;
-    }
-    head_bytes_ = end + kHeadEnd.size();
-    if (!parse_head(std::string_view(in_).substr(0, end))) {
-      throw Error(ErrorKind::kSystem, "malformed response");
-    }
-  }
-  if (in_.size() < head_bytes_ + body_bytes_) {
-    return false;
-  }
-  response_.body = in_.substr(head_bytes_, body_bytes_);
-  in_.erase(0, head_bytes_ + body_bytes_);
-  awaited_ = false;
-  return true;
-}
-
-bool NodeLink::parse_head(std::string_view head) {
-  body_bytes_ = 0;
-  if (!head.starts_with("HTTP/1.1 ") || head.size() < 12) {
-    return false;
-  }
-  response_.status = static_cast<int>(number_in(head.substr(9, 3)));
-  for (std::size_t line = head.find("\r\n"); line != std::string_view::npos;
-       line = head.find("\r\n", line + 2)) {
-    const std::size_t begin = line + 2;
-    const std::string_view text = head.substr(begin, head.find("\r\n", begin) - begin);
-    const std::size_t colon = text.find(':');
-    if (colon == std::string_view::npos) {
-      return false;
-    }
-    const std::string name = lower_case(text.substr(0, colon));
-    const std::string_view value = without_blanks(text.substr(colon + 1));
-    if (name == "content-length") {
-      body_bytes_ = number_in(value);
-    } else if (name == "content-type") {
-      response_.content_type = content_type_of(value);
-    } else if (name == "retry-after") {
-      response_.retry_after = static_cast<int>(number_in(value));
-    } else if (name == "allow") {
-      response_.allow = value;
-    } else if (name == "connection") {
-      reusable_ = reusable_ && value != "close";
-    } else if (name == "transfer-encoding") {
-      return false;
-    }
-  }
-  return response_.status >= 200 && response_.status <= 599;
 }
 
 HttpResponse NodeLink::take_response() { return std::exchange(response_, {}); }

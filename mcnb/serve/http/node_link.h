@@ -5,6 +5,7 @@
 #include <string>
 
 #include "mcnb/serve/http/http_message.h"
+#include "mcnb/serve/http/response_parser.h"
 #include "mcnb/serve/nodes.h"
 
 namespace mcnb {
@@ -40,18 +41,14 @@ class NodeLink {
  private:
   bool write_some();
   State read_some();
-  bool parse();
-  bool parse_head(std::string_view head);
 
   std::shared_ptr<const Node> node_;
   int socket_ = -1;
   std::string out_;
   std::size_t sent_ = 0;  // of `out_`
-  std::string in_;
+  ResponseParser parser_;
   bool awaited_ = false;
   bool reusable_ = true;
-  std::size_t head_bytes_ = 0;  // 0: the head is not complete
-  std::size_t body_bytes_ = 0;
   HttpResponse response_;
 };
 

@@ -40,7 +40,8 @@ constexpr const char* kSchema[] = {
     "CREATE TABLE mcnb.leases(name text PRIMARY KEY, epoch bigint NOT NULL, node text NOT NULL, "
     "instance text NOT NULL) WITH (fillfactor = 50)",
     "CREATE TABLE mcnb.nodes(instance text PRIMARY KEY, name text NOT NULL, address text NOT NULL, "
-    "seen timestamptz NOT NULL) WITH (fillfactor = 50)",
+    "seen timestamptz NOT NULL, leaving boolean NOT NULL DEFAULT false, loaded bigint NOT NULL "
+    "DEFAULT 0) WITH (fillfactor = 50)",
     "CREATE TABLE mcnb.heartbeats(name text PRIMARY KEY, epoch bigint NOT NULL, expires "
     "timestamptz NOT NULL) WITH (fillfactor = 50)",
     "CREATE TABLE mcnb.batches(name text PRIMARY KEY, epoch bigint NOT NULL, number bigint NOT "
@@ -64,6 +65,8 @@ constexpr const char* kToLayout2[] = {
     "SELECT set_config('lock_timeout', '5s', true)",
     "ALTER TABLE mcnb.models ADD COLUMN computed_by text NOT NULL DEFAULT '', ADD COLUMN "
     "computed_from bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE mcnb.nodes ADD COLUMN leaving boolean NOT NULL DEFAULT false, ADD COLUMN loaded "
+    "bigint NOT NULL DEFAULT 0",
     "UPDATE mcnb.service SET layout = 2",
 };
 

@@ -175,36 +175,21 @@ class CudaExecutor {
   void fetch(void* to, const void* from, std::size_t bytes, const char* part) {
     copy_pinned(to, from, bytes, cudaMemcpyDeviceToHost, part);
   }
-  // These also wait.
+  // These also wait, for what was launched and for themselves. They are in the same stream: a copy
+  // outside could still be under way when a kernel that follows it begins.
   void to_device(void* to, const void* from, std::size_t bytes) {
-    wait();
-    if (bytes > 0) {
-      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy to the device");
-    }
+    copy_and_wait(to, from, bytes, cudaMemcpyHostToDevice);
   }
   void to_host(void* to, const void* from, std::size_t bytes) {
-    wait();
-    if (bytes > 0) {
-      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copy to the host");
-    }
+    copy_and_wait(to, from, bytes, cudaMemcpyDeviceToHost);
   }
   void rows_to_host(float* to, const float* from, std::size_t length, std::size_t stride,
                     std::size_t rows) {
-    wait();
-    if (rows > 0) {
-      expect_success(cudaMemcpy2D(to, length * sizeof(float), from, stride * sizeof(float),
-                                  length * sizeof(float), rows, cudaMemcpyDeviceToHost),
-                     "copy to the host");
-    }
+    copy_rows_and_wait(to, length, from, stride, length, rows, cudaMemcpyDeviceToHost);
   }
   void rows_to_device(float* to, const float* from, std::size_t length, std::size_t stride,
                       std::size_t rows) {
-    wait();
-    if (rows > 0) {
-      expect_success(cudaMemcpy2D(to, stride * sizeof(float), from, length * sizeof(float),
-                                  length * sizeof(float), rows, cudaMemcpyHostToDevice),
-                     "copy to the device");
-    }
+    copy_rows_and_wait(to, stride, from, length, length, rows, cudaMemcpyHostToDevice);
   }
   void wait() { expect_success(cudaStreamSynchronize(stream_), "wait"); }
   // Waits until kernels have written this stamp to all of these. The driver would notice the end of
@@ -243,7 +228,7 @@ class CudaExecutor {
   template <class Kernel>
   void counted_blocks(const Kernel& kernel, const char* part, Order order = Order::kAfter) {
     const auto function = run_counted_blocks<Kernel>;
-    const std::size_t bytes = kernel.floats() * sizeof(float);
+    const std::size_t bytes = bytes_of_room(kernel.floats());
     expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(bytes)),
                    part);
@@ -260,7 +245,7 @@ class CudaExecutor {
     const std::size_t count = std::size_t{arms} * chunks;
     const auto grid =
         static_cast<std::uint32_t>(std::min<std::size_t>(count, multiprocessors_ * 8));
-    launch(part, false, run_blocks<Kernel>, grid, kThreads, floats * sizeof(float), kernel, arms,
+    launch(part, false, run_blocks<Kernel>, grid, kThreads, bytes_of_room(floats), kernel, arms,
            chunks);
   }
   template <int kVectors>
@@ -282,14 +267,16 @@ class CudaExecutor {
   void scan(const State& state, const char* part) {
     const ScanPlan plan = plan_scan(state, multiprocessors_);
     if (plan.stages == 0) {
-      launch(part, false, scan_directly<kVectors>, plan.blocks, kScanThreads, plan.bytes, state);
+      launch(part, false, scan_directly<kVectors>, plan.blocks, kScanThreads, plan.bytes, state,
+             plan.tiles);
       return;
     }
     const auto function = scan_through_shared<kVectors>;
     expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(plan.bytes)),
                    part);
-    launch(part, false, function, plan.blocks, kScanThreads, plan.bytes, state, plan.stages);
+    launch(part, false, function, plan.blocks, kScanThreads, plan.bytes, state, plan.tiles,
+           plan.stages);
   }
 
   void set_profiling(bool on) {
@@ -338,6 +325,25 @@ class CudaExecutor {
     follows_kernel_ = is_capturing_ && can_overlap_;
   }
 
+  void copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    if (bytes > 0) {
+      expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), "copy");
+    }
+    wait();
+  }
+  // Rows of `length` numbers, which begin every to_stride and from_stride numbers.
+  void copy_rows_and_wait(float* to, std::size_t to_stride, const float* from,
+                          std::size_t from_stride, std::size_t length, std::size_t rows,
+                          cudaMemcpyKind kind) {
+    if (rows > 0) {
+      expect_success(
+          cudaMemcpy2DAsync(to, to_stride * sizeof(float), from, from_stride * sizeof(float),
+                            length * sizeof(float), rows, kind, stream_),
+          "copy");
+    }
+    wait();
+  }
+
   // Few numbers arrive sooner by a kernel than by a copy of the driver.
   void copy_pinned(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                    const char* part) {
@@ -350,6 +356,13 @@ class CudaExecutor {
     }
     mark(part, true);
     expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), part);
+  }
+
+  // The assembler joins reads of numbers that lie side by side, also where the last of them is not
+  // used, so shared memory ends with whole vectors.
+  static std::size_t bytes_of_room(std::size_t floats) {
+    constexpr std::size_t kVector = 4;
+    return (floats + kVector - 1) / kVector * kVector * sizeof(float);
   }
 
   // As many blocks as the GPU runs at once.

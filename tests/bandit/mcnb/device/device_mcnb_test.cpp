@@ -295,9 +295,13 @@ TEST(DeviceMcnb, MadeUsersPlayAsTheCpuDoes) {
     std::uint64_t width;
     std::uint64_t rounds;
   };
-  for (const auto& [world, width, rounds] :
-       {Made{{.features = 10, .arms = 10, .users = 1500}, 100, 6},
-        Made{{.features = 2, .arms = 3, .users = 1024 * (device::kFewChunks + 1)}, 3, 2}}) {
+  std::vector<Made> all{
+      {{.features = 10, .arms = 10, .users = 1500}, 100, 6},
+      {{.features = 2, .arms = 3, .users = 1024 * (device::kFewChunks + 1)}, 3, 2}};
+  if (device::test_on_cuda() && !device::test_few_rounds()) {  // so many that a GPU takes more of
+    all.push_back({{.features = 2, .arms = 3, .users = 400'000}, 3, 2});  // them at a time
+  }
+  for (const auto& [world, width, rounds] : all) {
     SCOPED_TRACE(world.users);
     const McnbOptions options = with(mcnb_preset("algorithm"), [width = width](auto& o) {
       o.gamma = 0.1;

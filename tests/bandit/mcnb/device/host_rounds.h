@@ -156,7 +156,7 @@ struct HostExecutor {
               std::size_t floats = 0) {
     for (std::uint32_t arm = 0; arm < arms; ++arm) {
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        HostBlock block{std::vector<float>(floats)};
+        HostBlock block{std::vector<float>(floats, std::nanf(""))};
         kernel(block, arm, chunk);
       }
     }

@@ -14,7 +14,8 @@ struct SeriesBenchOptions {
 };
 
 // What the time series behind the dashboard add to the processor time of a decision and its reward,
-// in runs that alternate between a service with them and one without. Throws Error.
+// in runs that alternate between a service with them and one without; and for how long the book of
+// the series alone is busy, which the noise of a busy machine cannot hide. Throws Error.
 void bench_series(const SeriesBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

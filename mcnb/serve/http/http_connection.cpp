@@ -179,14 +179,13 @@ double HttpConnection::upload_seconds() const {
                                                : 0.0;
 }
 
-void HttpConnection::tick(Time now) {
-  if (stage_ == Stage::kStream) {
-    proceed(now);
-  }
+bool HttpConnection::tick(Time now) {
+  const bool more = stage_ == Stage::kStream && proceed(now);
   if (stage_ != Stage::kWork && stage_ != Stage::kEnded &&
       seconds_between(since_, now) > seconds_allowed()) {
     stage_ = Stage::kEnded;
   }
+  return more && !ended();
 }
 
 void HttpConnection::end_if_unused() {

@@ -387,7 +387,9 @@ void HttpServer::Loop::drop_if_ended(Id id) {
 void HttpServer::Loop::end_late_ones() {
   std::vector<Id> ended;
   for (const auto& [id, connection] : connections_) {
-    connection->tick(now());
+    if (connection->tick(now())) {
+      enqueue(id, false);
+    }
     if (connection->ended()) {
       ended.push_back(id);
     }

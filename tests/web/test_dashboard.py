@@ -1,11 +1,12 @@
 """The dashboard in a real browser, against the real service."""
 
 import base64
+import subprocess
 import time
 from urllib.parse import quote
 
 import pytest
-from conftest import SCREENSHOTS
+from conftest import HERE, SCREENSHOTS
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -132,6 +133,21 @@ def test_every_page_shows_the_figures_of_the_service(start, screen):
             screen.expect_to_fit()
             screen.shot(f"{name}-{width}-{'dark' if dark else 'light'}")
     screen.expect_no_complaints()
+
+
+def test_a_span_of_time_counts_when_its_last_decision_does(tmp_path):
+    """Rewards come before defaults: the mean of a span that still waits would be too high."""
+    script = tmp_path / "means.cjs"
+    source = HERE.parent.parent / "web" / "src" / "means.ts"
+    subprocess.run(["esbuild", source, "--bundle", "--format=cjs", f"--outfile={script}"],
+                   check=True, capture_output=True)
+    found = subprocess.run(
+        ["node", "-e", f"""
+         const {{ settledBefore }} = require("{script}");
+         const spans = [0, 60000, 120000].map((time) => ({{ time }}));
+         console.log(settledBefore(spans, 150000, 60).map((span) => span.time).join(" "));"""],
+        check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["0", "60000"]
 
 
 def test_every_page_is_accessible(start, screen, npm):

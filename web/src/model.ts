@@ -4,7 +4,7 @@ import { challengers } from "./challengers";
 import { figure, h, replace, section, table } from "./dom";
 import { ago, bytes, number, percent, reward, time } from "./format";
 import { UserMapView } from "./map";
-import { grouped, interval, together, total } from "./means";
+import { grouped, interval, settledBefore, together, total } from "./means";
 import { beginOf, inRange, merged, rangePicker, showRewards } from "./overview";
 import { type Context, link, type Page } from "./pages";
 import { settingsForm } from "./settings";
@@ -142,7 +142,7 @@ export class ModelPage implements Page {
     if (!series || !model) return;
     const buckets = inRange(series.buckets, context, series.now);
     const from = beginOf(buckets, context, series.now);
-    const settled = buckets.filter((bucket) => bucket.time < series.settledUntil);
+    const settled = settledBefore(buckets, series.settledUntil, series.seconds);
     const own = together(settled, "reward");
     const random = together(settled, "random");
     const first = together(settled, "first");

@@ -3,7 +3,7 @@ import { type Health, notices } from "./attention";
 import { TimeChart } from "./charts";
 import { figure, h, replace } from "./dom";
 import { bytes, milliseconds, number, percent, reward } from "./format";
-import { grouped, type Kind, together, total } from "./means";
+import { grouped, type Kind, settledBefore, together, total } from "./means";
 import { type Context, kRanges, link, type Page } from "./pages";
 import { colours } from "./theme";
 
@@ -51,9 +51,9 @@ class ModelCard {
       h("h2", {}, h("a", { href: link("models", name) }, name)), this.figures, this.chart.element);
   }
 
-  show(model: Model, buckets: Bucket[], context: Context, now: number): void {
+  show(model: Model, buckets: Bucket[], context: Context, now: number, seconds: number): void {
     const settledUntil = now - 1000 * model.waitingSeconds;
-    const settled = buckets.filter((bucket) => bucket.time < settledUntil);
+    const settled = settledBefore(buckets, settledUntil, seconds);
     const own = together(settled, "reward");
     const random = together(settled, "random");
     const rate = context.live.rates.get(this.name);
@@ -156,7 +156,7 @@ export class Overview implements Page {
         this.cards.append(card.element);
       }
       const buckets = series.models.find((one) => one.name === model.name)?.buckets ?? [];
-      card.show(model, inRange(buckets, context, series.now), context, series.now);
+      card.show(model, inRange(buckets, context, series.now), context, series.now, series.seconds);
     }
     for (const [name, card] of this.models) {
       if (!this.list.some((model) => model.name === name)) {

@@ -45,14 +45,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ModelOptions model;
   model.dimension = 3;
   model.user_path = "user.id";
-  for (const Dialect dialect : {Dialect::kOwn, Dialect::kPersonalizer}) {
-    read_or_refuse([&] { expect_sound(read_rank(body, model, dialect), model); });
+  model.keep_features = true;
+  for (const Dialect dialect :
+       {Dialect::kOwn, Dialect::kPersonalizer, Dialect::kPersonalizerSlots}) {
     read_or_refuse([&] {
-      const float value = read_reward(body, dialect).value;
+      for (const RankRequest& request : read_ranks(body, model, dialect)) {
+        expect_sound(request, model);
+      }
+    });
+    read_or_refuse([&] {
+      const float value = read_reward(body, dialect).reward.value;
       check(value >= 0.0F && value <= 1.0F, "a reward is from 0 to 1");
     });
   }
   read_or_refuse([&] { read_model(body); });
+  read_or_refuse([&] { read_challenger(body); });
+  read_or_refuse([&] { read_promotion(body); });
+  read_or_refuse([&] { read_slot_rewards(body); });
   read_or_refuse([&] { read_settings(body); });
   read_or_refuse([&] { read_nothing(body); });
   read_or_refuse([&] { read_backup_name(body); });

@@ -7,7 +7,7 @@
 
 namespace mcnb {
 
-// The number of a policy's users. Ids have 32 bits: more than 2^32 users throw Error (kLimit).
+/// The number of a policy's users. Ids have 32 bits: more than 2^32 users throw Error (kLimit).
 class UserCount {
  public:
   explicit UserCount(std::size_t count) { add(count); }

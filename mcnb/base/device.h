@@ -4,10 +4,10 @@
 
 namespace mcnb {
 
-// What a policy computes on.
+/// What a policy computes on.
 enum class Device { kCpu, kCuda };
 
-// "cpu" or "cuda". Throws Error (kUsage) for another name.
+/// "cpu" or "cuda". Throws Error (kUsage) for another name.
 Device parse_device(const std::string& name);
 std::string device_name(Device device);
 

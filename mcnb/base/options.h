@@ -11,20 +11,20 @@
 
 namespace mcnb {
 
-// Options by name, as text: from flags, files or other languages.
+/// Options by name, as text: from flags, files or other languages.
 using OptionValues = std::map<std::string, std::string>;
 
-// What people read about one option.
+/// What people read about one option.
 struct OptionHelp {
   std::string name;
   std::string help;
-  std::string expected;  // "a number in (0, 1)"
-  std::string standard;  // the default
+  std::string expected;  ///< "a number in (0, 1)"
+  std::string standard;  ///< the default
 
   bool operator==(const OptionHelp&) const = default;
 };
 
-// A range of numbers, with open or closed ends.
+/// A range of numbers, with open or closed ends.
 struct Range {
   double low;
   double high;
@@ -37,8 +37,8 @@ struct Range {
   std::string text() const;
 };
 
-// Read one value from its whole text. Throw Error (kUsage), which names the option, what was
-// expected and the text given; NaN and infinity are refused.
+/// Read one value from its whole text. Throw Error (kUsage), which names the option, what was
+/// expected and the text given; NaN and infinity are refused.
 double parse_number(const std::string& name, const Range& range, const std::string& text);
 std::uint64_t parse_count(const std::string& name, const Range& range, const std::string& text);
 bool parse_switch(const std::string& name, const std::string& text);
@@ -50,7 +50,7 @@ std::optional<bool> parse_switch_or_auto(const std::string& name, const std::str
                                 const std::string& text);
 std::string number_text(double value);
 
-// Describes the options of a struct: one table feeds flags, files, help texts and saved states.
+/// Describes the options of a struct: one table feeds flags, files, help texts and saved states.
 template <class Struct>
 class OptionTable {
  public:
@@ -76,7 +76,7 @@ class OptionTable {
         [=](const Struct& s) { return std::string(s.*member ? "yes" : "no"); });
   }
 
-  // Like number and yes_no, but the value may be left to the owner of the options: "auto".
+  /// Like number and yes_no, but the value may be left to the owner of the options: "auto".
   OptionTable& number_or_auto(std::string name, std::optional<double> Struct::*member, Range range,
                               std::string help) {
     return add(
@@ -95,7 +95,7 @@ class OptionTable {
         [=](const Struct& s) { return s.*member ? (*(s.*member) ? "yes" : "no") : "auto"; });
   }
 
-  // Any text; `expected` says what it means ("a column's name").
+  /// Any text; `expected` says what it means ("a column's name").
   OptionTable& text(std::string name, std::string Struct::*member, std::string expected,
                     std::string help) {
     return add(
@@ -132,7 +132,7 @@ class OptionTable {
         });
   }
 
-  // Adds all options of a struct inside this one.
+  /// Adds all options of a struct inside this one.
   template <class Part>
   OptionTable& part(Part Struct::*member, const OptionTable<Part>& table) {
     for (const auto& entry : table.entries_) {
@@ -144,7 +144,7 @@ class OptionTable {
     return *this;
   }
 
-  // Sets one option. Throws Error (kUsage) for an unknown name, and lists the known ones.
+  /// Sets one option. Throws Error (kUsage) for an unknown name, and lists the known ones.
   void set(Struct& options, const std::string& name, const std::string& text) const {
     for (const Entry& entry : entries_) {
       if (entry.about.name == name) {
@@ -166,7 +166,7 @@ class OptionTable {
     }
   }
 
-  // Returns every option with its value, as text that `set` reads back.
+  /// Returns every option with its value, as text that `set` reads back.
   OptionValues values(const Struct& options) const {
     OptionValues values;
     for (const Entry& entry : entries_) {
@@ -175,7 +175,7 @@ class OptionTable {
     return values;
   }
 
-  // Throws Error (kUsage) unless every value is in its range.
+  /// Throws Error (kUsage) unless every value is in its range.
   void validate(const Struct& options) const {
     Struct copy = options;
     set_all(copy, values(options));

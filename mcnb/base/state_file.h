@@ -19,23 +19,23 @@
 
 namespace mcnb {
 
-// Saved states (docs/FORMATS.md): a magic number, then frames of at most 1 MiB, each with its own
-// checksum, and an empty frame at the end. A reader gets no byte before the checksum of its frame
-// has been verified, so damaged files are refused as a whole.
+/// Saved states (docs/FORMATS.md): a magic number, then frames of at most 1 MiB, each with its own
+/// checksum, and an empty frame at the end. A reader gets no byte before the checksum of its frame
+/// has been verified, so damaged files are refused as a whole.
 
-// What a state holds. `kind` names the type ("network-pool"), `version` its layout.
+/// What a state holds. `kind` names the type ("network-pool"), `version` its layout.
 struct StateHeader {
   std::string kind;
   std::uint32_t version = 1;
 };
 
-// Lists the members of a struct that states hold as raw bytes, in the order of the file. The struct
-// names its list `Stored`; a struct whose layout differs from its list does not compile:
-//   struct StepCounts {
-//     std::uint64_t training = 0;
-//     std::uint64_t adaptation = 0;
-//     using Stored = StoredInOrder<&StepCounts::training, &StepCounts::adaptation>;
-//   };
+/// Lists the members of a struct that states hold as raw bytes, in the order of the file. The
+/// struct names its list `Stored`; a struct whose layout differs from its list does not compile:
+///   struct StepCounts {
+///     std::uint64_t training = 0;
+///     std::uint64_t adaptation = 0;
+///     using Stored = StoredInOrder<&StepCounts::training, &StepCounts::adaptation>;
+///   };
 template <auto... members>
 struct StoredInOrder {
   template <class Struct>
@@ -49,8 +49,9 @@ struct StoredInOrder {
   }
 
  private:
-  // A byte of the struct that belongs to the member: the first that differs if the member is 1. (A
-  // constant expression may not compare addresses of members of different types; Clang refuses it.)
+  /// A byte of the struct that belongs to the member: the first that differs if the member is 1. (A
+  /// constant expression may not compare addresses of members of different types; Clang refuses
+  /// it.)
   template <class Struct, class Member>
   static consteval std::size_t position_of(Member Struct::*member) {
     Struct value{};
@@ -73,14 +74,14 @@ concept ListsMembers = requires {
   typename T::Stored;
 };
 
-// Values whose bytes a state may hold: numbers, ids, and structs that list their members.
+/// Values whose bytes a state may hold: numbers, ids, and structs that list their members.
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
     (ListsMembers<T>&& has_stored_layout<T>());
 
 class StateWriter {
  public:
-  // Borrows the stream, which must be in binary mode. Errors are Error (kSystem) naming `name`.
+  /// Borrows the stream, which must be in binary mode. Errors are Error (kSystem) naming `name`.
   StateWriter(std::ostream& out, std::string name, const StateHeader& header);
 
   void write_bytes(const void* bytes, std::size_t count);
@@ -92,7 +93,7 @@ class StateWriter {
 
   void write_count(std::size_t count) { write(static_cast<std::uint64_t>(count)); }
 
-  // Writes a count, then the values.
+  /// Writes a count, then the values.
   template <Plain T>
   void write_all(std::span<const T> values) {
     write_count(values.size());
@@ -104,7 +105,7 @@ class StateWriter {
   }
   void write_string(std::string_view text) { write_all(std::span(text.data(), text.size())); }
 
-  // Writes the remaining bytes and the end mark. A state without finish() reads as truncated.
+  /// Writes the remaining bytes and the end mark. A state without finish() reads as truncated.
   void finish();
 
  private:
@@ -118,12 +119,12 @@ class StateWriter {
 
 class StateReader {
  public:
-  // Borrows the stream. Throws Error naming `name`: kCorrupt, with the byte, if the data is
-  // damaged, of another kind, or of a newer version than `newest`; kSystem if the system cannot
-  // read it.
+  /// Borrows the stream. Throws Error naming `name`: kCorrupt, with the byte, if the data is
+  /// damaged, of another kind, or of a newer version than `newest`; kSystem if the system cannot
+  /// read it.
   StateReader(std::istream& in, std::string name, const StateHeader& newest);
 
-  // The version of the data.
+  /// The version of the data.
   std::uint32_t version() const { return version_; }
   const std::string& name() const { return name_; }
 
@@ -136,7 +137,7 @@ class StateReader {
     return value;
   }
 
-  // Reads a count, and refuses one above `limit`.
+  /// Reads a count, and refuses one above `limit`.
   std::uint64_t read_count(std::uint64_t limit) {
     const auto count = read<std::uint64_t>();
     if (count > limit) {
@@ -145,7 +146,7 @@ class StateReader {
     return count;
   }
 
-  // Reads a list of at most `limit` values. Memory grows only as data arrives.
+  /// Reads a list of at most `limit` values. Memory grows only as data arrives.
   template <Plain T>
   std::vector<T> read_all(std::uint64_t limit) {
     const std::uint64_t count = read_count(limit);
@@ -163,10 +164,10 @@ class StateReader {
     return {text.begin(), text.end()};
   }
 
-  // Throws unless everything has been read and the end mark is the last thing in the stream.
+  /// Throws unless everything has been read and the end mark is the last thing in the stream.
   void finish();
 
-  // Throws Error (kCorrupt): for values that no writer would have written.
+  /// Throws Error (kCorrupt): for values that no writer would have written.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
@@ -180,15 +181,15 @@ class StateReader {
   std::vector<std::byte> frame_;
   std::size_t used_ = 0;
   std::uint64_t frames_ = 0;
-  std::uint64_t position_ = 0;  // bytes taken from the stream
+  std::uint64_t position_ = 0;  ///< bytes taken from the stream
   bool ended_ = false;
 };
 
-// Saves a state to a file, which is replaced as a whole or stays as it was (base/files.h).
+/// Saves a state to a file, which is replaced as a whole or stays as it was (base/files.h).
 void save_state_file(const std::filesystem::path& path, const StateHeader& header,
                      const std::function<void(StateWriter&)>& write);
 
-// Opens a file and calls `read`, which must read it to the end.
+/// Opens a file and calls `read`, which must read it to the end.
 void load_state_file(const std::filesystem::path& path, const StateHeader& newest,
                      const std::function<void(StateReader&)>& read);
 

@@ -13,16 +13,16 @@
 
 namespace mcnb {
 
-// A fixed set of threads for loops in which no two iterations write to the same memory. Any thread
-// may run any part, so a loop body must not depend on its thread; then results are the same for any
-// number of threads.
+/// A fixed set of threads for loops in which no two iterations write to the same memory. Any thread
+/// may run any part, so a loop body must not depend on its thread; then results are the same for
+/// any number of threads.
 class ThreadPool {
  public:
   static constexpr std::size_t kMaxThreads = 1024;
 
-  // `threads` counts the calling thread; 0 means one per processor. Throws Error: kUsage above
-  // kMaxThreads, kLimit if the system refuses that many. `stop` is borrowed: while it is true,
-  // loops end before their next range with an Error (kSystem).
+  /// `threads` counts the calling thread; 0 means one per processor. Throws Error: kUsage above
+  /// kMaxThreads, kLimit if the system refuses that many. `stop` is borrowed: while it is true,
+  /// loops end before their next range with an Error (kSystem).
   explicit ThreadPool(std::size_t threads = 0, const std::atomic<bool>* stop = nullptr);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -30,11 +30,11 @@ class ThreadPool {
 
   std::size_t thread_count() const { return workers_.size() + 1; }
 
-  // Calls body(begin, end) for consecutive ranges of at most `grain` that together make up
-  // [0, count), and returns when all are done. If bodies throw, the exception of the lowest range
-  // is thrown again, after the other ranges have run. A loop of one range runs on the calling
-  // thread, and so does a call from inside a body of any other loop. Calls from different threads
-  // wait for each other.
+  /// Calls body(begin, end) for consecutive ranges of at most `grain` that together make up
+  /// [0, count), and returns when all are done. If bodies throw, the exception of the lowest range
+  /// is thrown again, after the other ranges have run. A loop of one range runs on the calling
+  /// thread, and so does a call from inside a body of any other loop. Calls from different threads
+  /// wait for each other.
   template <class Body>
   void parallel_for(std::size_t count, std::size_t grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -68,13 +68,13 @@ class ThreadPool {
   void serve();
   void join();
 
-  std::mutex call_mutex_;  // held by the one call in progress
-  std::mutex mutex_;       // guards loop_, generation_'s changes, busy_'s changes and stopping_
+  std::mutex call_mutex_;  ///< held by the one call in progress
+  std::mutex mutex_;       ///< guards loop_, generation_'s changes, busy_'s changes and stopping_
   std::condition_variable wake_;
   std::condition_variable done_;
   Loop* loop_ = nullptr;
   std::atomic<std::uint64_t> generation_{0};
-  std::atomic<std::size_t> busy_{0};  // workers inside loop_
+  std::atomic<std::size_t> busy_{0};  ///< workers inside loop_
   bool stopping_ = false;
   const std::atomic<bool>* stop_;
   int spins_ = 0;

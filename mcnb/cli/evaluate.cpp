@@ -32,7 +32,7 @@ struct EvaluateFlags {
 
 // A table that has the policy's probabilities needs no policies.
 bool has_policy_table(const LogFlags& log) {
-  if (is_data_folder(log.path)) {
+  if (is_store(log.path)) {
     return false;
   }
   const Input input = Input::file(log.path);

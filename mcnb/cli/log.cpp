@@ -77,8 +77,11 @@ void write_log(const LogCommandFlags& flags, LogFormat format, std::ostream& out
 
 void export_log(const LogCommandFlags& flags) {
   const LogFormat format = parse_log_format(flags.format);
-  if (is_data_folder(flags.log.path)) {
-    fmt::print(stderr, "mcnb: the features are the hashed numbers that the service stores\n");
+  if (is_store(flags.log.path)) {
+    fmt::print(
+        stderr,
+        "mcnb: the features are the hashed numbers that the service stores, unless the model "
+        "keeps those of its callers (keepFeatures)\n");
   }
   if (!flags.output.empty()) {
     FileWriter file(flags.output);

@@ -77,7 +77,7 @@ void add_log_flags(CLI::App& command, LogFlags& flags) {
   command
       .add_option("log", flags.path,
                   "A file (dsjson, JSON lines, CSV, Open Bandit; plain or .gz) or the data folder "
-                  "of mcnb serve")
+                  "of mcnb serve, or its postgresql://...")
       ->required();
   command.add_option("--model", flags.model, "The model, of a data folder with several");
   command.add_option("--from", flags.from, "The time from which decisions count: 2026-01-31");
@@ -90,7 +90,7 @@ void add_log_flags(CLI::App& command, LogFlags& flags) {
 std::string read_log(const LogFlags& flags, bool features, const VisitRound& visit) {
   const std::optional<std::int64_t> from = time_of("--from", flags.from);
   const std::optional<std::int64_t> to = time_of("--to", flags.to);
-  if (is_data_folder(flags.path)) {
+  if (is_store(flags.path)) {
     return text_of(
         read_store_log(flags.path, {.model = flags.model, .from = from, .to = to}, visit));
   }

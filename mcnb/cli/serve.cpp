@@ -18,8 +18,9 @@ struct ServeFlags {
   bool print_config = false;
   bool verify = false;
   bool migrate = false;
-  std::vector<std::string> copy;  // from and to
-  std::string new_key;            // role of the key
+  std::vector<std::string> copy;     // from and to
+  std::string new_key;               // role of the key
+  std::vector<std::string> imports;  // NAME=FILE
 };
 
 void print_new_key(const std::string& role) {
@@ -38,6 +39,16 @@ ServerOptions read_options(const ServeFlags& flags) {
   }
   for (const auto& [name, text] : flags.options) {
     set_server_option(options, name, text);
+  }
+  for (const std::string& import : flags.imports) {
+    const std::size_t equals = import.find('=');
+    const std::string name = import.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == import.size() || !is_model_name(name)) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("--import \"{}\": expected MODEL=FILE, such as shop=old.dsjson", import));
+    }
+    options.imports[name] = import.substr(equals + 1);
   }
   return options;
 }
@@ -106,6 +117,9 @@ void add_serve_command(CLI::App& app) {
                    "one, compare both bit for bit and exit")
       ->expected(2)
       ->type_name("FROM TO");
+  command->add_option("--import", flags->imports,
+                      "MODEL=FILE: if there is no such model, make it and let it begin with a "
+                      "policy that mcnb train saved, or with a log that it learns first");
   command->add_option(
       "--new-key", flags->new_key,
       "Print a new key with this role and its lines for the configuration, and exit");

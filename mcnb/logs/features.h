@@ -17,9 +17,11 @@ struct Token {
 inline constexpr std::size_t kMostTokens = 10'000;            // of one action, including pairs
 inline constexpr std::size_t kMostTokensOfRequest = 500'000;  // of all actions of a request
 
-// The roots of the paths of action and context features: a name in both means two features.
+// The roots of the paths of action, context and slot features: a name in two of them means two
+// features.
 inline constexpr std::uint64_t kActionPath = 1;
 inline constexpr std::uint64_t kContextPath = 2;
+inline constexpr std::uint64_t kSlotPath = 3;
 
 // The path of a member of the object at `path`.
 std::uint64_t path_below(std::uint64_t path, std::string_view name);

@@ -16,11 +16,13 @@ using SteadyTime = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainPoll{10};
 constexpr std::chrono::seconds kDrainFarewell{1};  // in which clients see that they should go
 
-// Whether a request is for the models. All others are about the node that gets them.
-bool concerns_models(std::string_view path) {
+// Whether a request is for the owner of the models. All others are about the node that gets them,
+// which can also send their logs: it reads the store.
+bool concerns_owner(std::string_view path) {
   path = path.substr(0, path.find('?'));
-  return path.starts_with("/v1/models") || path.starts_with("/personalizer/") ||
-         path == "/v1/backup";
+  const bool log = path.ends_with("/log") && std::ranges::count(path, '/') == 4;
+  return (path.starts_with("/v1/models") && !log) || path.starts_with("/personalizer/") ||
+         path.starts_with(kUploadPath) || path == "/v1/backup";
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ Cluster::Cluster(const Options& options, Engine& engine, Forwarder::PlanHere pla
           plan_here_) {}
 
 HttpPlan Cluster::plan(const HttpRequest& request) {
-  if (!concerns_models(request.path) || request.is_preflight || serves()) {
+  if (!concerns_owner(request.path) || request.is_preflight || serves()) {
     return plan_here_(request);
   }
   if (!request.forwarded_by.empty()) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 
 #include "mcnb/base/error.h"
@@ -122,12 +123,26 @@ void add_challengers(Engine& engine, const std::string& model,
   }
 }
 
+ModelSource source_of(const std::string& path) {
+  std::error_code missing;
+  const std::uint64_t bytes = std::filesystem::file_size(path, missing);
+  if (missing) {
+    throw Error(ErrorKind::kUsage, fmt::format("--import: {}: {}", path, missing.message()));
+  }
+  ModelSource source;
+  source.file = {path, path, bytes, nullptr};
+  return source;
+}
+
 }  // namespace
 
 void configure_models(Engine& engine, const ServerOptions& options) {
   std::map<std::string, ModelOptions> wanted = options.models;
-  if (wanted.empty() && engine.reports().empty()) {
+  if (wanted.empty() && engine.reports().empty() && options.imports.empty()) {
     wanted["default"] = {};
+  }
+  for (const auto& [name, path] : options.imports) {
+    wanted.try_emplace(name);
   }
   for (const auto& [name, configured] : wanted) {
     const auto named = options.named_options.find(name);
@@ -139,7 +154,15 @@ void configure_models(Engine& engine, const ServerOptions& options) {
     }
     auto task = std::make_shared<CreateTask>();
     task->options = configured;
+    if (const auto file = options.imports.find(name); file != options.imports.end()) {
+      task->source = source_of(file->second);
+      task->source->given = named == options.named_options.end() ? OptionValues() : named->second;
+    }
     run_on(engine, name, task);
+    if (task->source) {
+      log_info("a model was made from a file",
+               {{"model", name}, {"file", task->source->file.path}});
+    }
   }
   for (const auto& [model, challengers] : options.challengers) {
     if (!challengers.empty()) {

@@ -129,7 +129,8 @@ struct Server::Parts {
         lines(options.request_lines, options.request_ids),
         engine(engine_options(options, instance), clock, metrics),
         api(Handlers(
-                engine, metrics, requests, options.personalizer_model, [this] { return reload(); },
+                engine, metrics, requests, options.personalizer_model,
+                options.store.empty() ? options.data : options.store, [this] { return reload(); },
                 [this] { return nodes(); }),
             ApiKeys(options.keys), CallerPolicy(options.host_names, options.origins), audit,
             requests) {
@@ -395,8 +396,12 @@ std::string migrate_store(const std::string& store) {
                 "--migrate: expected --store postgresql://...: a data folder is made and migrated "
                 "by the start of the service");
   }
+  const Migrated done = migrate_postgres(store);
   return fmt::format("{}: {}", postgres_name(store),
-                     migrate_postgres(store) ? "the tables were made" : "the tables are there");
+                     done == Migrated::kMade ? "the tables were made"
+                     : done == Migrated::kChanged
+                         ? fmt::format("the tables were brought to layout {}", kPostgresLayout)
+                         : "the tables are there");
 }
 
 std::string copy_store(const std::string& from, const std::string& to) {

@@ -55,6 +55,8 @@ struct ServerOptions {
   // The options of `models` that the file names, as text. Where a model differs, settings are
   // changed at the start, and for options that are fixed the start says so.
   std::map<std::string, OptionValues> named_options;
+  // By model: the file, a saved policy or a log, from which it begins if it does not exist.
+  std::map<std::string, std::string> imports;
   // By model: challengers that are added at the start if the model has none of the name.
   std::map<std::string, std::map<std::string, ChallengerOptions>> challengers;
 };

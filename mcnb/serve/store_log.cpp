@@ -1,6 +1,7 @@
 #include "mcnb/serve/store_log.h"
 
 #include <fmt/core.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,11 +14,14 @@
 #include <vector>
 
 #include "mcnb/base/error.h"
+#include "mcnb/logs/json_features.h"
 #include "mcnb/serve/model/aggregation.h"
 #include "mcnb/serve/model/event_keys.h"
 #include "mcnb/serve/model/events.h"
 #include "mcnb/serve/model/waiting_events.h"
+#include "mcnb/serve/store/postgres/log_store.h"
 #include "mcnb/serve/store/sqlite_log_store.h"
+#include "mcnb/storage/postgres.h"
 
 namespace mcnb {
 namespace {
@@ -26,11 +30,14 @@ constexpr std::int64_t kMicroseconds = 1000;  // in a millisecond
 
 // Opens the store beside a service that may be running. The witness is read after the database, so
 // a batch in between looks like a loss; it does not at the next try.
-std::unique_ptr<SqliteLogStore> open_beside(const std::filesystem::path& folder) {
+std::unique_ptr<LogStore> open_beside(const std::string& where) {
+  if (is_postgres_url(where)) {
+    return std::make_unique<PostgresLogStore>(where, nullptr);
+  }
   constexpr int kTries = 10;
   for (int attempt = 1;; ++attempt) {
     try {
-      return std::make_unique<SqliteLogStore>(folder, SqliteLogStore::Access::kReadOnly, nullptr,
+      return std::make_unique<SqliteLogStore>(where, SqliteLogStore::Access::kReadOnly, nullptr,
                                               StoreOptions{.check_bytes = 0});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kCorrupt || attempt == kTries) {
@@ -68,16 +75,53 @@ std::string vector_text(std::span<const float> numbers) {
   return text + "]";
 }
 
+// The service takes an array of objects for one with the members of all.
+void add_members(const simdjson::dom::element& value, std::string& members) {
+  if (simdjson::dom::object object; value.get(object) == simdjson::SUCCESS) {
+    const std::string text = simdjson::minify(object);
+    members += (members.empty() || text.size() == 2 ? "" : ",") + text.substr(1, text.size() - 2);
+  } else if (simdjson::dom::array array; value.get(array) == simdjson::SUCCESS) {
+    for (const simdjson::dom::element element : array) {
+      add_members(element, members);
+    }
+  }
+}
+
+// Features that the caller wrote, as those of a round: an object or an array of numbers.
+std::string round_features(const std::string& kept) {
+  if (!kept.starts_with('[')) {
+    return kept;
+  }
+  simdjson::dom::parser parser;
+  const simdjson::dom::element value = parser.parse(kept);
+  std::string members;
+  if (!is_json_vector(value)) {
+    add_members(value, members);
+    return "{" + members + "}";
+  }
+  return kept;
+}
+
 LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   LoggedRound round;
-  round.event = decision.event_id;
+  round.event = event_of_slot(decision.event_id);
+  if (!decision.slot.ids.empty()) {
+    round.slot = decision.slot.index;
+    round.slots = static_cast<std::uint32_t>(decision.slot.ids.size());
+    round.slot_id = decision.slot.ids[decision.slot.index];
+  }
+  if (decision.kept) {
+    round.context = round_features(decision.kept->context);
+    round.slot_features = round_features(decision.kept->slot);
+  }
   round.user = decision.user_id;
   round.time = decision.time * kMicroseconds;
   round.chosen = decision.chosen;
   for (std::size_t i = 0; i < decision.actions.size(); ++i) {
     const LoggedAction& action = decision.actions[i];
-    round.actions.push_back(
-        {action.id, vector_text(std::span(decision.features).subspan(i * dimension, dimension))});
+    const auto numbers = std::span(decision.features).subspan(i * dimension, dimension);
+    round.actions.push_back({action.id, decision.kept ? round_features(decision.kept->actions[i])
+                                                      : vector_text(numbers)});
     round.probabilities.push_back(shortest(action.probability));
     round.eligible.push_back(action.eligible);
   }
@@ -88,15 +132,35 @@ LoggedRound round_of(const Decision& decision, std::size_t dimension) {
   return round;
 }
 
+// Puts the actions of a slot into the order of another slot of the same event.
+void order_like(const LoggedRound& first, LoggedRound& round) {
+  LoggedRound ordered = round;
+  for (std::size_t i = 0; i < first.actions.size(); ++i) {
+    const auto from = static_cast<std::size_t>(
+        std::ranges::find(round.actions, first.actions[i].id, &RoundAction::id) -
+        round.actions.begin());
+    ordered.actions[i] = round.actions[from];
+    ordered.probabilities[i] = round.probabilities[from];
+    if (!round.eligible.empty()) {
+      ordered.eligible[i] = round.eligible[from];
+    }
+    if (from == round.chosen) {
+      ordered.chosen = static_cast<std::uint32_t>(i);
+    }
+  }
+  round = std::move(ordered);
+}
+
+struct Stopped {};  // ends a replay
+
 // Finds the reward of every decision by the rules of Model, from its events in the order of the
 // log. Looks at times rather than at the logged ends of waiting times, which count events that may
 // have been erased since.
 class StoreLog {
  public:
-  StoreLog(const std::filesystem::path& folder, const StoreLogOptions& options,
-           const VisitRound& visit)
-      : rows_(open_beside(folder)),
-        decisions_(open_beside(folder)),
+  StoreLog(const std::string& where, const StoreLogOptions& options, const VisitRound& visit)
+      : rows_(open_beside(where)),
+        decisions_(open_beside(where)),
         choice_(options),
         visit_(visit),
         stored_(find_model(*rows_, options.model)),
@@ -105,11 +169,19 @@ class StoreLog {
 
   StoreLogReport read() {
     report_.model = stored_.name;
-    rows_->replay(stored_.id, 0, [&](const LogRow& row) {
-      end_until(row.time);
-      std::visit([&](const auto& event) { on(event, row); },
-                 decode_event(row.kind, row.body, dimension(), rows_->name()));
-    });
+    try {
+      rows_->replay(stored_.id, 0, [&](const LogRow& row) {
+        end_until(row.time);
+        std::visit([&](const auto& event) { on(event, row); },
+                   decode_event(row.kind, row.body, dimension(), rows_->name()));
+        if (choice_.goes_on && !choice_.goes_on()) {
+          throw Stopped{};
+        }
+      });
+    } catch (const Stopped&) {
+      return report_;
+    }
+    flush_slots();
     report_.waiting = static_cast<std::uint64_t>(
         std::ranges::count_if(pending_, [](const Pending& one) { return !one.forgotten; }));
     return report_;
@@ -242,7 +314,26 @@ class StoreLog {
     }
     ++report_.rounds;
     report_.unactivated += one.active ? 0 : 1;
-    visit_(round);
+    if (!slots_.empty() && slots_.front().event != round.event) {
+      flush_slots();
+    }
+    if (round.slots == 1) {
+      visit_(round);
+    } else {
+      slots_.push_back(std::move(round));
+    }
+  }
+
+  // Visits the slots of one event, with their actions in one order. A request that failed has fewer
+  // slots than it asked for.
+  void flush_slots() {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].slot = static_cast<std::uint32_t>(i);
+      slots_[i].slots = static_cast<std::uint32_t>(slots_.size());
+      order_like(slots_.front(), slots_[i]);
+      visit_(slots_[i]);
+    }
+    slots_.clear();
   }
 
   // One for the rows in their order, one for single decisions meanwhile.
@@ -253,20 +344,22 @@ class StoreLog {
   StoredModel stored_;
   ModelOptions options_;
   WaitingEvents waiting_;
-  std::deque<Pending> pending_;  // in the order of the log
+  std::deque<Pending> pending_;     // in the order of the log
+  std::vector<LoggedRound> slots_;  // of the latest event, if it has several
   StoreLogReport report_;
 };
 
 }  // namespace
 
-bool is_data_folder(const std::filesystem::path& folder) {
+bool is_store(const std::string& where) {
   std::error_code missing;
-  return std::filesystem::exists(folder / SqliteLogStore::kFileName, missing);
+  return is_postgres_url(where) ||
+         std::filesystem::exists(std::filesystem::path(where) / SqliteLogStore::kFileName, missing);
 }
 
-StoreLogReport read_store_log(const std::filesystem::path& folder, const StoreLogOptions& options,
+StoreLogReport read_store_log(const std::string& where, const StoreLogOptions& options,
                               const VisitRound& visit) {
-  return StoreLog(folder, options, visit).read();
+  return StoreLog(where, options, visit).read();
 }
 
 }  // namespace mcnb

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +14,8 @@ struct StoreLogOptions {
   std::string model;                 // empty: the only one
   std::optional<std::int64_t> from;  // microseconds since 1970
   std::optional<std::int64_t> to;    // before this time
+  // Called after each event of the log; the reading ends when it returns false.
+  std::function<bool()> goes_on = {};
 };
 
 struct StoreLogReport {
@@ -24,18 +26,18 @@ struct StoreLogReport {
   std::uint64_t forgotten = 0;    // decisions left out because their users asked for it
 };
 
-// True for a folder with the database of a service.
-bool is_data_folder(const std::filesystem::path& folder);
+// True for what a service keeps its log in: a data folder, or the URL of a PostgreSQL database.
+bool is_store(const std::string& where);
 
-// Reads the decisions of a service's data folder with their rewards, in the order of the decisions,
+// Reads the decisions of a service's store with their rewards, in the order of the decisions,
 // while the service may be running; writes nothing. A decision counts once its waiting time is
 // over, whether or not its reward came early: rewards come before defaults, so a log that took each
 // decision as soon as its reward is known would show too many rewards. Features are the hashed
-// numbers that the service stores.
+// numbers that the service stores, or what the caller wrote where the model keeps it.
 //
 // Throws Error: kUsage for an unknown model, kCorrupt for a damaged database, kSystem if the system
 // refuses.
-StoreLogReport read_store_log(const std::filesystem::path& folder, const StoreLogOptions& options,
+StoreLogReport read_store_log(const std::string& where, const StoreLogOptions& options,
                               const VisitRound& visit);
 
 }  // namespace mcnb

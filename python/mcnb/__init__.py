@@ -14,7 +14,7 @@ The guide is docs/PYTHON.md.
 from . import environments, logs, plot
 from ._core import __version__, simd_target
 from .bandit import Bandit, policies
-from .client import Client, Decision, ServiceError
+from .client import Client, Decision, ServiceError, SlotDecision, SlotDecisions
 from .environment import Environment
 from .evaluation import Evaluation, evaluate
 from .exploring import Choice, Exploring
@@ -36,6 +36,8 @@ __all__ = [
     "Round",
     "ServiceError",
     "Setup",
+    "SlotDecision",
+    "SlotDecisions",
     "__version__",
     "environments",
     "evaluate",

@@ -48,6 +48,26 @@ class Decision:
     explain: Optional[List[Dict[str, Any]]] = field(default=None, repr=False)
 
 
+@dataclass(frozen=True)
+class SlotDecision:
+    """The action to show in one slot. `probability` is that given the slots before it."""
+
+    slot: str
+    action: str
+    probability: float
+    ranking: List[Dict[str, Any]] = field(repr=False)
+    explain: Optional[List[Dict[str, Any]]] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class SlotDecisions:
+    """The actions for all slots, and the event id that the rewards need."""
+
+    event_id: str
+    slots: List[SlotDecision]
+    model_version: int = 0
+
+
 class Client:
     """A client of one model of the service. Any number of threads may share it.
 
@@ -104,13 +124,45 @@ class Client:
         defer     if true, the event counts only after `activate`
         explain   if true, the decision explains the scores
         """
+        response = self._rank({}, user, actions, context, event_id, excluded, defer, explain)
+        action = response["rewardActionId"]
+        chance = next(one["probability"] for one in response["ranking"] if one["id"] == action)
+        return Decision(response["eventId"], action, chance, response["ranking"],
+                        response.get("modelVersion", 0), response.get("explain"))
+
+    def rank_slots(self, user: str,
+                   actions: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]],
+                   slots: Union[int, Sequence[Mapping[str, Any]]], *,
+                   context: Any = None, event_id: Optional[str] = None,
+                   excluded: Sequence[str] = (), defer: bool = False,
+                   explain: bool = False) -> SlotDecisions:
+        """Decides what to show in several slots of a page, such as
+        rank_slots("ann", actions, [{"id": "top", "features": {"size": "large"}}, {"id": "side"}]).
+
+        slots  objects with "id" and perhaps "features", "excludedActions" and "baselineAction"; or
+               how many actions are wanted. Everything else is as in `rank`
+        """
+        wanted = slots if isinstance(slots, int) else [
+            dict(slot, features=_plain(slot["features"])) if "features" in slot else dict(slot)
+            for slot in slots]
+        response = self._rank({"slots": wanted}, user, actions, context, event_id, excluded, defer,
+                              explain)
+        return SlotDecisions(
+            response["eventId"],
+            [SlotDecision(slot["id"], slot["rewardActionId"], slot["probability"], slot["ranking"],
+                          slot.get("explain")) for slot in response["slots"]],
+            response.get("modelVersion", 0))
+
+    def _rank(self, body: Dict[str, Any], user: str,
+              actions: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]], context: Any,
+              event_id: Optional[str], excluded: Sequence[str], defer: bool,
+              explain: bool) -> Any:
         if isinstance(actions, Mapping):
             listed = [{"id": id, "features": _plain(features)} for id, features in actions.items()]
         else:
             listed = [dict(action, features=_plain(action.get("features", {})))
                       for action in actions]
-        body: Dict[str, Any] = {"eventId": event_id or uuid.uuid4().hex, "userId": user,
-                                "actions": listed}
+        body.update(eventId=event_id or uuid.uuid4().hex, userId=user, actions=listed)
         if context is not None:
             body["contextFeatures"] = _plain(context)
         if excluded:
@@ -121,25 +173,24 @@ class Client:
             body["explain"] = True
         response = self.call("POST", self._path("rank"), body)
         self._check_event(response, body["eventId"])
-        action = response["rewardActionId"]
-        chance = next(one["probability"] for one in response["ranking"] if one["id"] == action)
-        return Decision(response["eventId"], action, chance, response["ranking"],
-                        response.get("modelVersion", 0), response.get("explain"))
+        return response
 
-    def reward(self, event: Union[str, Decision], value: float, *,
-               reward_id: Optional[str] = None) -> str:
-        """Sends a reward in [0, 1]. Returns its outcome: "learned", "waiting", "duplicate",
-        "ignored" or "late"."""
+    def reward(self, event: Union[str, Decision, SlotDecisions], value: float, *,
+               slot: Optional[str] = None, reward_id: Optional[str] = None) -> str:
+        """Sends a reward in [0, 1], of one slot if the event has several. Returns its outcome:
+        "learned", "waiting", "duplicate", "ignored" or "late"."""
         body = {"value": float(value), "rewardId": reward_id or uuid.uuid4().hex}
+        if slot is not None:
+            body["slot"] = slot
         response = self.call("POST", self._path("events", _event(event), "reward"), body)
         return str(response["outcome"])
 
-    def activate(self, event: Union[str, Decision]) -> None:
-        """Says that the action of a deferred event was shown: the event counts from now on. Raises
-        ServiceError (410) if its waiting time is over."""
+    def activate(self, event: Union[str, Decision, SlotDecisions]) -> None:
+        """Says that the actions of a deferred event were shown: the event counts from now on.
+        Raises ServiceError (410) if its waiting time is over."""
         self.call("POST", self._path("events", _event(event), "activate"))
 
-    def event(self, event: Union[str, Decision]) -> Dict[str, Any]:
+    def event(self, event: Union[str, Decision, SlotDecisions]) -> Dict[str, Any]:
         """Returns what the model knows about an event, with its explanation."""
         response = dict(self.call("GET", self._path("events", _event(event))))
         self._check_event(response, _event(event))
@@ -161,14 +212,32 @@ class Client:
         """Returns the options and counts of this client's model."""
         return dict(self.call("GET", self._path()))
 
-    def create_model(self, name: str, **settings: Any) -> "Client":
-        """Creates a model (docs/HTTP_API.md lists the settings) and returns a client of it.
+    def create_model(self, name: str, *, start: Optional[str] = None,
+                     **settings: Any) -> "Client":
+        """Creates a model (docs/HTTP_API.md lists the settings) and returns a client of it. It
+        begins with what `start` has learned: another model of the service, or what `upload`
+        returned.
 
         This request has no id. If its response is lost, the client does not send it again; `models`
         then says whether the model exists.
         """
-        self.call("POST", "/v1/models", {"name": name, **settings}, repeat=False)
+        body = {"name": name, **settings}
+        if start is not None:
+            body["from"] = start
+        self.call("POST", "/v1/models", body, repeat=False)
         return self.of(name)
+
+    def upload(self, content: Union[bytes, str, "os.PathLike[str]"]) -> str:
+        """Sends a file that `mcnb train` saved, or a log, and returns its name, from which models
+        can be created for an hour. `content` is a path, or the bytes themselves."""
+        if not isinstance(content, bytes):
+            with open(content, "rb") as file:
+                content = file.read()
+        return str(self.call("POST", "/v1/uploads", content)["upload"])
+
+    def remove_upload(self, name: str) -> None:
+        """Drops what `upload` has sent."""
+        self.call("DELETE", "/v1/uploads/" + quote(name, safe=""))
 
     def change_model(self, **settings: Any) -> Dict[str, Any]:
         """Changes settings of this client's model, such as epsilon=0.2. Returns what `model_info`
@@ -222,7 +291,7 @@ class Client:
     def ready(self) -> bool:
         """Returns whether the service can serve now. Tries once."""
         try:
-            return bool(self._try("GET", "/readyz", None, self.timeout)[0] == 200)
+            return bool(self._try("GET", "/readyz", None, "json", self.timeout)[0] == 200)
         except OSError:
             return False
 
@@ -252,14 +321,18 @@ class Client:
         Raises ServiceError if the service refuses the request, ConnectionError or TimeoutError if
         no try succeeds.
         """
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body, allow_nan=False).encode()
+        kind_of_body = "octet-stream" if isinstance(body, bytes) else "json"
         end = time.monotonic() + self.total_timeout
         if not repeat:
             self.close()  # avoids the fault that the service has closed an idle connection
         for attempt in range(self.retries + 1):
             wait = min(self.backoff * 2**min(attempt, 20), _LONGEST_PAUSE) * (0.5 + random.random())
             try:
-                status, headers, text = self._try(method, path, data, end - time.monotonic())
+                status, headers, text = self._try(method, path, data, kind_of_body,
+                                                  end - time.monotonic())
             except OSError as error:
                 sent = not isinstance(error, _NotSent)
                 last = attempt == self.retries or (sent and not repeat)
@@ -311,10 +384,11 @@ class Client:
             self._local.process = os.getpid()
         return connection
 
-    def _try(self, method: str, path: str, data: Optional[bytes], seconds: float) -> Any:
+    def _try(self, method: str, path: str, data: Optional[bytes], kind_of_body: str,
+             seconds: float) -> Any:
         """Sends one request. Raises OSError if no complete response came."""
         end = time.monotonic() + min(self.timeout, max(seconds, 0.001))
-        headers = {"Content-Type": "application/json"} if data is not None else {}
+        headers = {"Content-Type": "application/" + kind_of_body} if data is not None else {}
         if method == "POST" and data is None:
             data = b""
         if self._key is not None:
@@ -382,8 +456,8 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _event(event: Union[str, Decision]) -> str:
-    return event.event_id if isinstance(event, Decision) else event
+def _event(event: Union[str, Decision, SlotDecisions]) -> str:
+    return event if isinstance(event, str) else event.event_id
 
 
 def _plain(features: Any) -> Any:

@@ -96,11 +96,11 @@ class Log:
 
 def open(path: Union[str, "os.PathLike[str]"], *, skip_bad: int = 0, model: str = "",
          start: str = "", end: str = "") -> Log:
-    """Opens a log: dsjson, JSON lines, CSV or Open Bandit, plain or .gz, or the data folder of
-    `mcnb serve`.
+    """Opens a log: dsjson, JSON lines, CSV or Open Bandit, plain or .gz, or the store of
+    `mcnb serve`: its data folder or its postgresql://...
 
     skip_bad    how many damaged lines are left out before one is an error
-    model       the model, of a data folder with several
+    model       the model, of a store with several
     start, end  only decisions from `start` on, and before `end`: "2026-01-31"
     """
     name = path_text("path", path)

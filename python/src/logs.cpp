@@ -198,7 +198,7 @@ std::string Log::read(bool features, const VisitRound& visit) const {
     const Input input = Input::memory(path_, std::as_bytes(std::span(*text_)));
     return read_log(input, options, guarded).text();
   }
-  if (is_data_folder(path_)) {
+  if (is_store(path_)) {
     const StoreLogReport report =
         read_store_log(path_, {.model = model_, .from = from_, .to = to_}, guarded);
     return fmt::format("model {}: {} decisions, {} still wait", report.model, report.rounds,

@@ -136,15 +136,13 @@ NOT_IN_THE_CLIENT = {
     ("get", "/v1/models/{model}/events"),
     ("get", "/v1/models/{model}/users/{id}/events"),
     ("get", "/v1/models/{model}/settings"),
+    ("get", "/v1/models/{model}/log"),  # a stream, for curl
     ("get", "/v1/models/{model}/events/{id}/behind"),
     ("post", "/v1/models/{model}/try"),
     ("get", "/livez"),  # for supervisors of processes; `ready` says more
     ("get", "/metrics"),  # for Prometheus
     ("get", "/v1/nodes"),  # for administrators
     ("get", "/openapi.json"),  # for generators of clients
-    ("post", "/personalizer/v1.0/rank"),  # for clients of the retired service
-    ("post", "/personalizer/v1.0/events/{id}/reward"),
-    ("post", "/personalizer/v1.0/events/{id}/activate"),
 }
 
 
@@ -170,6 +168,9 @@ def test_the_client_has_a_method_for_every_endpoint(serving):
     assert [one["name"] for one in promoted["challengers"]] == ["ID"]
     client.remove_challenger("ID")
     assert client.model_info()["challengers"] == []
+    client.upload(b"content")
+    with pytest.raises(mcnb.ServiceError, match="404 unknown_upload"):
+        client.remove_upload("ID")
     client.snapshot()
     client.back_up("copy")
     client.reload()
@@ -183,6 +184,7 @@ def test_the_client_has_a_method_for_every_endpoint(serving):
     paths = mcnb.Client(server.url).call("GET", "/openapi.json")["paths"]
     endpoints = {(method, path) for path, operations in paths.items()
                  for method in operations if method != "parameters"}
+    endpoints = {one for one in endpoints if not one[1].startswith("/personalizer/")}
     assert NOT_IN_THE_CLIENT <= endpoints
     assert sent == endpoints - NOT_IN_THE_CLIENT
 

@@ -127,11 +127,21 @@ TEST_F(PostgresService, AServiceMovesToPostgresAndBack) {
     EXPECT_EQ(http.post("/v1/models/small/rank", rank).body, first.body);
     EXPECT_EQ(http.post("/v1/models/small/events/e/reward", R"({"value":1})").status, 200);
     EXPECT_EQ(http.post("/v1/backup", R"({"name":"monday"})").status, 201);
+    EXPECT_EQ(http.send("PATCH", "/v1/models/small", R"({"waitingSeconds":0.001})").status, 200);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(http.post("/v1/models/small/rank", R"({"userId":"u","actions":[{"id":"a"}]})").status,
+              200);
     ASSERT_EQ(server.stop().status, 0);
   }
   EXPECT_TRUE(fs::exists(folder / "data" / "backups" / "monday" / "mcnb.db"));
   copy(store, folder / "new");
   expect_verified(folder / "new");
+  const auto log = [](const std::string& from) {
+    return run_program({"log", "export", from, "--model", "small", "--format", "jsonl"}).output;
+  };
+  EXPECT_NE(log(store).find(R"("event":"e","user":"u")"), std::string::npos) << log(store);
+  EXPECT_NE(log(store).find(R"("reward":1)"), std::string::npos) << log(store);
+  EXPECT_EQ(log(store), log(folder / "new"));
   ServerProgram server(folder / "new", {"--config", (folder / "config.toml").string()});
   HttpClient http(server.port());
   EXPECT_EQ(http.post("/v1/models/small/rank", rank).body, first.body);

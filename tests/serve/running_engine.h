@@ -58,8 +58,12 @@ inline std::shared_ptr<ControlTask> control_task(
 }
 
 // Makes the task erase a user's rows after the commit that forgets the user.
-inline void erase_afterwards(ControlTask& task, const Erasure& erasure) {
-  task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
+inline void erase_afterwards(ControlTask& task, const std::vector<Erasure>& erasures) {
+  task.follow_up = [erasures](Storage& storage) {
+    for (const Erasure& erasure : erasures) {
+      storage.erase_user(erasure);
+    }
+  };
 }
 
 // An engine with the calls that tests make, each waiting for its answer.

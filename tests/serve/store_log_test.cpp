@@ -183,8 +183,8 @@ TEST(StoreLog, IsExportedAndReadBack) {
                [&] { read(folder); });
   expect_error(ErrorKind::kUsage, "no model \"x\", only m, other",
                [&] { read(folder, {.model = "x"}); });
-  EXPECT_TRUE(is_data_folder(folder.path()));
-  EXPECT_FALSE(is_data_folder(folder / "snapshots"));
+  EXPECT_TRUE(is_store(folder.path()));
+  EXPECT_FALSE(is_store(folder / "snapshots"));
 }
 
 }  // namespace

@@ -61,6 +61,16 @@ const strange = await client.rank("a/b", actions, { eventId: "x/y?&ö", defer: t
 await client.activate(strange);
 assert.equal(await client.reward("x/y?&ö", 0.5), "learned");
 
+// Slots have an action and a reward each.
+const page = await client.rankSlots("ann", { ...actions, butter: {} },
+                                    [{ id: "top", excludedActions: ["tea"] }, { id: "side", features: { size: "small" } }]);
+assert.deepEqual(page.slots.map((slot) => slot.slot), ["top", "side"]);
+assert.ok(page.slots[0].action !== "tea" && page.slots[0].action !== page.slots[1].action);
+assert.ok(page.slots.every((slot) => slot.probability > 0 && slot.probability <= 1));
+assert.equal(await client.rewardSlot(page, "side", 1), "learned");
+await assert.rejects(client.rewardSlot(page, "attic", 1), (error) => error.code === "unknown_slot");
+assert.equal((await client.rankSlots("ann", actions, 2)).slots.length, 2);
+
 // A response that does not come in time.
 const slow = new Client(url, { key: "decide-secret", timeout: 150, backoff: 1, retries: 1 });
 const hung = await tries(["hang"], () => slow.rank("ann", actions));

@@ -89,7 +89,7 @@ def test_the_client_repeats_what_got_no_answer(start, npm, modules, tmp_path, ke
     shutil.copy(HERE / "client_check.mjs", tmp_path)
     assert npm.run("node", "client_check.mjs", service.url, cwd=tmp_path) == "all is well\n"
     model = service.ask("GET", "/v1/models/default", key="read-secret")
-    assert (model["rounds"], model["counts"]["rewards"]) == (4, 2)
+    assert (model["rounds"], model["counts"]["rewards"]) == (8, 3)
 
 
 SHOP = """
@@ -147,3 +147,14 @@ def test_microsofts_client_works_unchanged(start, npm, tmp_path):
     assert npm.run("node", "personalizer_check.cjs", service.url, cwd=tmp_path) == "all is well\n"
     model = service.ask("GET", "/v1/models/default")
     assert (model["rounds"], model["counts"]["rewards"]) == (2, 2)
+
+
+def test_microsofts_client_for_slots_works_unchanged(start, npm, tmp_path):
+    service = start()
+    shutil.copy(HERE / "personalizer_slots_check.cjs", tmp_path)
+    assert npm.run("node", "personalizer_slots_check.cjs", service.url,
+                   cwd=tmp_path) == "all is well\n"
+    model = service.ask("GET", "/v1/models/default")
+    assert (model["rounds"], model["counts"]["rewards"]) == (3, 3)
+    slots = service.ask("GET", "/v1/models/default/events/menu-1")["slots"]
+    assert [slot["rewards"][0]["value"] for slot in slots] == [1.0, 0.5]

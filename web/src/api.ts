@@ -43,9 +43,14 @@ export interface EventReward { value: number; rewardId: string; time: number }
 export interface EventView extends Decision {
   userId: string; time: number; mode: string; deferred: boolean; waiting: boolean;
   activated: boolean; rewards: EventReward[]; preferredActionId: string; propensity: number;
+  slots?: SlotView[];
+}
+export interface SlotView {
+  id: string; rewardActionId: string; preferredActionId: string; probability: number;
+  waiting: boolean; activated: boolean; rewards: EventReward[];
 }
 export interface EventLine {
-  eventId: string; userId: string; time: number; rewardActionId: string; propensity: number;
+  eventId: string; slot?: string; userId: string; time: number; rewardActionId: string; propensity: number;
   explored: boolean; activated: boolean; rewards: EventReward[];
 }
 export interface UserView {

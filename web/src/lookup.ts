@@ -4,7 +4,7 @@ import { ask, type Behind, type EventLine, type EventView, path, type Series, ty
 import { figure, h, replace, section, table } from "./dom";
 import { explanation } from "./explain";
 import { ago, number, percent, time } from "./format";
-import { eventRows } from "./model";
+import { eventRows, outcome } from "./model";
 import { link, type Page } from "./pages";
 
 export class UserPage implements Page {
@@ -66,6 +66,10 @@ export class EventPage implements Page {
         figure("Probability", percent(event.propensity)),
         figure("Decided", ago(event.time, Date.now()), time(event.time)),
         figure("Lessons before", number(event.modelVersion)))),
+      event.slots ? section("Slots", h("p", { class: "note" }, "The first slot's answer is explained below. Each probability is that given the slots before it."),
+        table("Slots", ["Slot", "Answer", "Probability", "Rewards"], event.slots.map((slot) => [slot.id,
+          [slot.rewardActionId, slot.rewardActionId !== slot.preferredActionId ? h("span", { class: "tag" }, "explored") : null],
+          percent(slot.probability), outcome(slot)]))) : null,
       section("Why this answer", h("p", {}, explored
         ? ["The answer was drawn by exploration. The policy preferred ", h("strong", {}, event.preferredActionId), "."]
         : [h("strong", {}, event.rewardActionId), ` has the highest value, ${answer?.value.toFixed(4) ?? ""}: what the policy expected and what it added for uncertainty.`]),

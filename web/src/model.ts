@@ -1,4 +1,4 @@
-import { ask, type Bucket, type EventLine, type Model, path, type Series, type Settings } from "./api";
+import { ask, type Bucket, type EventLine, type EventReward, type Model, path, type Series, type Settings } from "./api";
 import { BarChart, TimeChart } from "./charts";
 import { challengers } from "./challengers";
 import { figure, h, replace, section, table } from "./dom";
@@ -32,13 +32,18 @@ export function busiest(buckets: Bucket[], most: number): { id: string | undefin
   return shown;
 }
 
+export function outcome(event: { rewards: EventReward[]; activated: boolean }): string {
+  return event.rewards.length ? event.rewards.map((one) => one.value).join(", ") : event.activated ? "none" : "not activated";
+}
+
 export function eventRows(model: string, events: EventLine[], now: number) {
   return table("Latest events", ["Event", "User", "Answer", "Probability", "Rewards", "When"], events.map((event) => [
-    h("a", { href: link("models", model, "events", event.eventId) }, event.eventId),
+    h("a", { href: link("models", model, "events", event.eventId) },
+      event.slot === undefined ? event.eventId : `${event.eventId}, slot ${event.slot}`),
     h("a", { href: link("models", model, "users", event.userId) }, event.userId),
     [event.rewardActionId, event.explored ? h("span", { class: "tag" }, "explored") : null],
     percent(event.propensity),
-    event.rewards.length ? event.rewards.map((one) => one.value).join(", ") : event.activated ? "none" : "not activated",
+    outcome(event),
     h("span", { title: time(event.time) }, ago(event.time, now))]));
 }
 

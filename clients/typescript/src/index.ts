@@ -38,6 +38,33 @@ export interface Decision {
   explain?: Explanation[];
 }
 
+/** A place on a page, such as `{ id: "top" }`. */
+export interface Slot {
+  id: string;
+  features?: Features;
+  /** Ids of actions that this slot must not show. */
+  excludedActions?: string[];
+  /** The action that the caller would show. */
+  baselineAction?: string;
+}
+
+export interface SlotDecision {
+  slot: string;
+  /** The action to show there. */
+  action: string;
+  /** The exact chance with which it was chosen, given the actions of the slots before. */
+  probability: number;
+  ranking: { id: string; probability: number }[];
+  explain?: Explanation[];
+}
+
+export interface SlotDecisions {
+  /** The rewards need it. */
+  eventId: string;
+  slots: SlotDecision[];
+  modelVersion: number;
+}
+
 export type RewardOutcome = "learned" | "waiting" | "duplicate" | "ignored" | "late";
 
 export interface ClientOptions {
@@ -101,35 +128,39 @@ export class Client {
 
   /** Decides what to show to a user. */
   async rank(userId: string, actions: Action[] | Record<string, Features>, options: RankOptions = {}): Promise<Decision> {
-    const eventId = options.eventId ?? randomId();
-    const body = {
-      eventId, userId,
-      actions: Array.isArray(actions) ? actions : Object.entries(actions).map(([id, features]) => ({ id, features })),
-      ...(options.context === undefined ? {} : { contextFeatures: options.context }),
-      ...(options.excluded?.length ? { excludedActions: options.excluded } : {}),
-      ...(options.defer ? { deferActivation: true } : {}),
-      ...(options.explain ? { explain: true } : {}),
-    };
-    const answer = await this.call<{ rewardActionId: string } & Omit<Decision, "action" | "probability">>(
-      "POST", this.path("rank"), { body, signal: options.signal });
-    const { rewardActionId: action, ...rest } = answer;
+    const { rewardActionId: action, ...rest } = await this.decide<
+      { rewardActionId: string } & Omit<Decision, "action" | "probability">>(userId, actions, options, {});
     return { ...rest, action, probability: rest.ranking.find((one) => one.id === action)!.probability };
+  }
+
+  /** Decides what to show in several slots of a page; a number asks for so many actions. */
+  async rankSlots(userId: string, actions: Action[] | Record<string, Features>, slots: Slot[] | number,
+                  options: RankOptions = {}): Promise<SlotDecisions> {
+    const { eventId, modelVersion, slots: decided } = await this.decide<{
+      eventId: string; modelVersion: number;
+      slots: ({ id: string; rewardActionId: string } & Omit<SlotDecision, "slot" | "action">)[];
+    }>(userId, actions, options, { slots });
+    return { eventId, modelVersion,
+             slots: decided.map(({ id: slot, rewardActionId: action, ...rest }) => ({ slot, action, ...rest })) };
   }
 
   /** Sends a reward in [0, 1]. All attempts have one id, so it counts once. */
   async reward(event: string | Decision, value: number, rewardId: string = randomId()): Promise<RewardOutcome> {
-    const { outcome } = await this.call<{ outcome: RewardOutcome }>(
-      "POST", this.path("events", idOf(event), "reward"), { body: { value, rewardId } });
-    return outcome;
+    return this.sendReward(idOf(event), { value, rewardId });
+  }
+
+  /** The same for one slot of an event. */
+  async rewardSlot(event: string | SlotDecisions, slot: string, value: number, rewardId: string = randomId()): Promise<RewardOutcome> {
+    return this.sendReward(idOf(event), { slot, value, rewardId });
   }
 
   /** Says that the action of a deferred event was shown. */
-  async activate(event: string | Decision): Promise<void> {
+  async activate(event: string | Decision | SlotDecisions): Promise<void> {
     await this.call("POST", this.path("events", idOf(event), "activate"));
   }
 
   /** What the model knows about an event, with its explanation and its rewards. */
-  event(event: string | Decision): Promise<Record<string, unknown>> {
+  event(event: string | Decision | SlotDecisions): Promise<Record<string, unknown>> {
     return this.call("GET", this.path("events", idOf(event)));
   }
 
@@ -217,12 +248,32 @@ export class Client {
     }
   }
 
+  private decide<T>(userId: string, actions: Action[] | Record<string, Features>, options: RankOptions,
+                    more: { slots?: Slot[] | number }): Promise<T> {
+    const eventId = options.eventId ?? randomId();
+    const body = {
+      eventId, userId, ...more,
+      actions: Array.isArray(actions) ? actions : Object.entries(actions).map(([id, features]) => ({ id, features })),
+      ...(options.context === undefined ? {} : { contextFeatures: options.context }),
+      ...(options.excluded?.length ? { excludedActions: options.excluded } : {}),
+      ...(options.defer ? { deferActivation: true } : {}),
+      ...(options.explain ? { explain: true } : {}),
+    };
+    return this.call<T>("POST", this.path("rank"), { body, signal: options.signal });
+  }
+
+  private async sendReward(eventId: string, body: { slot?: string; value: number; rewardId: string }): Promise<RewardOutcome> {
+    const { outcome } = await this.call<{ outcome: RewardOutcome }>(
+      "POST", this.path("events", eventId, "reward"), { body });
+    return outcome;
+  }
+
   private path(...parts: string[]): string {
     return ["/v1/models", this.model, ...parts].map((part, i) => (i === 0 ? part : encodeURIComponent(part))).join("/");
   }
 }
 
-function idOf(event: string | Decision): string {
+function idOf(event: string | { eventId: string }): string {
   return typeof event === "string" ? event : event.eventId;
 }
 

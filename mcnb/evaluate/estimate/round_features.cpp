@@ -11,7 +11,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kSlotPath = 3;          // beside kActionPath and kContextPath
 constexpr std::size_t kMostKnown = 4096;        // features of actions that are remembered
 constexpr double kUnitTolerance = 1e-4;         // of the squared length of numbers of unit length
 constexpr std::size_t kMostDimension = 16'383;  // of a ridge regression with an intercept

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
 #include "mcnb/serve/engine/memory_limit.h"
+#include "mcnb/serve/model/computing_kind.h"
 
 namespace mcnb {
 namespace {
@@ -70,6 +72,9 @@ void EngineCore::recover() {
                          {"rows", std::to_string(recovery.rows)},
                          {"seconds", fmt::format("{:.3f}", recovery.seconds)}});
   clock_.not_before(host_.last_time());
+  for (const ModelHost::TakenOver& own : host_.taken_over()) {
+    storage_->log().note_kind(own.model, computing_kind(), own.after);
+  }
   // Every model could be made without the damaged snapshots, so they must not count as one of the
   // two that are kept.
   for (const Recovery::Damaged& damaged : recovery.damaged) {
@@ -173,6 +178,9 @@ void EngineCore::repair() {
     set_problem("");
     log_info("the models agree with the log again");
   } catch (const std::exception& error) {
+    if (dynamic_cast<const ComputedElsewhere*>(&error) != nullptr) {
+      storage_->give_back();  // for a node that can
+    }
     if (why_not_ready() != error.what()) {
       log_error("the storage still fails", {{"detail", error.what()}});
     }
@@ -279,8 +287,14 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
 void EngineCore::decide(const std::vector<Task>& tasks, std::int64_t time) {
   std::map<std::string, std::vector<RankTask*>> by_model;
   for (const Task& task : tasks) {
-    if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&task)) {
+    const auto* const rank = std::get_if<std::shared_ptr<RankTask>>(&task);
+    if (rank == nullptr) {
+      continue;
+    }
+    if ((*rank)->further.empty()) {
       by_model[(*rank)->model].push_back(rank->get());
+    } else {
+      decide_slots(**rank, time);
     }
   }
   for (const auto& [model, ranks] : by_model) {
@@ -303,6 +317,32 @@ void EngineCore::decide(const std::vector<Task>& tasks, std::int64_t time) {
   }
 }
 
+// One slot after the other, because an action that is taken is no choice for those after it.
+void EngineCore::decide_slots(RankTask& task, std::int64_t time) {
+  std::vector<RankRequest*> slots{&task.request};
+  for (RankRequest& request : task.further) {
+    slots.push_back(&request);
+  }
+  task.further_decisions.clear();
+  std::set<std::string> taken;  // actions
+  for (RankRequest* const request : slots) {
+    for (std::size_t i = 0; i < request->actions.size(); ++i) {
+      request->eligible[i] = request->eligible[i] && !taken.contains(request->actions[i]);
+    }
+    ModelHost::Decided decided = std::move(host_.decide(task.model, {request}, time).front());
+    if (decided.error) {
+      task.error = std::move(decided.error);
+      return;
+    }
+    taken.insert(decided.decision->actions[decided.decision->chosen].id);
+    if (request == &task.request) {
+      task.decision = std::move(*decided.decision);
+    } else {
+      task.further_decisions.push_back(std::move(*decided.decision));
+    }
+  }
+}
+
 void EngineCore::run_task(const Task& task, std::int64_t time) {
   try {
     std::visit([&](const auto& own) { run_one(*own, time); }, task);
@@ -320,6 +360,9 @@ void EngineCore::run_one(RewardTask& task, std::int64_t time) {
   };
   task.reward.time = time;
   try {
+    if (!task.slot.empty()) {
+      task.reward.event_id = host_.find_slot(task.model, task.reward.event_id, task.slot);
+    }
     task.outcome = host_.reward(task.model, task.reward);
     count(task.outcome);
   } catch (const RequestRefused& refused) {

@@ -105,7 +105,9 @@ class EngineCore {
   void run_large(ComputedBatch& computed, std::int64_t time);
   void end_large(const ServiceError& error);
   void take_in_models(std::vector<Task>& tasks, std::int64_t time);
-  void plan(CreateTask& task);
+  std::optional<ServiceError> too_costly(const TaskBase& base, const Task& task) const;
+  void decide_slots(RankTask& task, std::int64_t time);
+  void plan(CreateTask& task, std::int64_t time);
   void adopt(CreateTask& task, std::int64_t time);
   void recover();
   void repair();

@@ -20,10 +20,17 @@ constexpr double kMostPartSeconds = 0.01;   // of a large decision
 // A large decision that takes so many times `decision_seconds` is given up, because it holds up
 // what would change its model.
 constexpr double kLargePatience = 3.0;
-constexpr double kTaskSeconds = 20e-6;  // of any task, beside its model's work
+constexpr double kMostSlotsSeconds = 1.0;  // for the decisions of all slots of an event
+constexpr double kTaskSeconds = 20e-6;     // of any task, beside its model's work
 
 std::size_t bytes_of(const RankRequest& request) {
   std::size_t bytes = request.features.size() * sizeof(float);
+  if (request.kept) {
+    bytes += request.kept->context.size() + request.kept->slot.size();
+    for (const std::string& features : request.kept->actions) {
+      bytes += sizeof features + features.size();
+    }
+  }
   for (const std::string& action : request.actions) {
     bytes += sizeof action + action.size();
   }
@@ -41,27 +48,39 @@ void EngineCore::estimate(TaskBase& task, const Task& own) const {
   task.cost = kTaskSeconds;
   task.bytes = 1000;
   if (const auto* rank = std::get_if<std::shared_ptr<RankTask>>(&own)) {
-    const std::size_t actions = (*rank)->request.actions.size();
+    const std::size_t slots = 1 + (*rank)->further.size();
+    const std::size_t actions = slots * (*rank)->request.actions.size();
     task.cost += static_cast<double>(actions) * price.seconds_per_action;
     task.estimate = static_cast<double>(actions) * price.estimate_per_action;
-    task.bytes += bytes_of((*rank)->request);
-    task.large =
-        task.cost > options_.large_seconds && price.arms_apart > 0 && actions > price.arms_apart;
+    task.bytes += slots * bytes_of((*rank)->request);
+    task.large = task.cost > options_.large_seconds && price.arms_apart > 0 &&
+                 actions > price.arms_apart && slots == 1;
   } else if (std::holds_alternative<std::shared_ptr<RewardTask>>(own)) {
     task.cost += price.seconds_per_action;
   }
 }
 
+// Slots are decided in one go, so that others wait for all of them.
+std::optional<ServiceError> EngineCore::too_costly(const TaskBase& base, const Task& task) const {
+  const auto* const rank = std::get_if<std::shared_ptr<RankTask>>(&task);
+  const bool slots = rank != nullptr && !(*rank)->further.empty();
+  const double most =
+      slots ? std::min(options_.decision_seconds, kMostSlotsSeconds) : options_.decision_seconds;
+  if (base.estimate <= most) {
+    return std::nullopt;
+  }
+  return ServiceError{
+      ErrorCode::kTooCostly,
+      fmt::format("the decision would take an estimated {:.1f} s, expected at most {:.1f} s ({}): "
+                  "send fewer actions",
+                  base.estimate, most, slots ? "for all slots together" : "decision_seconds"),
+      "actions"};
+}
+
 bool EngineCore::submit(const Task& task) {
   TaskBase& base = base_of(task);
   estimate(base, task);
-  if (base.estimate > options_.decision_seconds) {
-    base.error = ServiceError{
-        ErrorCode::kTooCostly,
-        fmt::format("the decision would take an estimated {:.1f} s, expected at most {:.1f} s "
-                    "(decision_seconds): send fewer actions",
-                    base.estimate, options_.decision_seconds),
-        "actions"};
+  if (base.error = too_costly(base, task); base.error) {
     return false;
   }
   metrics_.queued.fetch_add(1);
@@ -195,9 +214,12 @@ void EngineCore::run_one(CreateTask& task, std::int64_t) {
   task.report = host_.report(task.model);
 }
 
-void EngineCore::plan(CreateTask& task) {
+void EngineCore::plan(CreateTask& task, std::int64_t time) {
+  task.time = time;
   if (task.challenger) {
     task.challenger = host_.plan_challenger(task.model, std::move(*task.challenger));
+  } else if (task.source) {
+    task.options = host_.plan_from(task.model, *task.source);
   } else {
     task.options = host_.plan(task.model, task.options);
   }
@@ -208,7 +230,7 @@ void EngineCore::adopt(CreateTask& task, std::int64_t time) {
   if (task.challenger) {
     host_.adopt_challenger(task.model, std::move(*task.challenger), time);
   } else {
-    host_.adopt(task.model, std::move(task.made));
+    host_.adopt(task.model, std::move(task.made), task.start ? &*task.start : nullptr);
   }
 }
 
@@ -223,7 +245,7 @@ void EngineCore::take_in_models(std::vector<Task>& tasks, std::int64_t time) {
       continue;
     }
     try {
-      plan(**create);
+      plan(**create, time);
       if (builder_.start(*create)) {
         building_.push_back(*create);
         continue;

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "mcnb/serve/model/event_keys.h"
+
 namespace mcnb {
 namespace {
 
@@ -70,9 +72,16 @@ std::vector<FoundEvent> latest_events(LogStore& log, const LogView& view, std::s
   return found;
 }
 
-FoundEvent follow_event(LogStore& log, const LogView& view, Decision decision,
-                        std::uint64_t position, std::uint64_t rows) {
-  FoundEvent found{std::move(decision), {}, false};
+void follow_events(LogStore& log, const LogView& view, std::uint64_t position, std::uint64_t rows,
+                   std::vector<FoundEvent>& slots) {
+  std::map<std::string, FoundEvent*> by_id;
+  for (FoundEvent& slot : slots) {
+    by_id.emplace(slot.decision.event_id, &slot);
+  }
+  const auto find = [&](const std::string& event_id) {
+    const auto found = by_id.find(event_id);
+    return found == by_id.end() ? nullptr : found->second;
+  };
   const std::uint64_t end = std::min(view.last_position, position + rows);
   while (position < end) {
     const std::optional<LogRow> row = log.read(view.model, ++position);
@@ -82,13 +91,13 @@ FoundEvent follow_event(LogStore& log, const LogView& view, Decision decision,
     const Event event = decoded(*row, view);
     const auto* const reward = std::get_if<Reward>(&event);
     const auto* const activation = std::get_if<Activation>(&event);
-    if (reward != nullptr && reward->event_id == found.decision.event_id) {
-      found.rewards.push_back(*reward);
-    } else if (activation != nullptr && activation->event_id == found.decision.event_id) {
-      found.activated = true;
+    if (FoundEvent* const slot = reward == nullptr ? nullptr : find(reward->event_id)) {
+      slot->rewards.push_back(*reward);
+    } else if (FoundEvent* const other =
+                   activation == nullptr ? nullptr : find(activation->event_id)) {
+      other->activated = true;
     }
   }
-  return found;
 }
 
 std::vector<RecentArm> recent_arms(LogStore& log, const LogView& view, std::size_t most,
@@ -131,7 +140,7 @@ LookNames names_of_look(LogStore& log, const LogView& view, std::span<const std:
         std::span(decision.features).subspan(decision.chosen * view.dimension, view.dimension);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (names.samples[i].event_id.empty() && same_direction(features, samples[i].features)) {
-        names.samples[i] = {decision.event_id, decision.user_id,
+        names.samples[i] = {std::string(event_of_slot(decision.event_id)), decision.user_id,
                             decision.actions[decision.chosen].id};
       }
     }

@@ -31,9 +31,9 @@ struct FoundEvent {
 // The latest events among so many rows at the end of the log, the latest first.
 std::vector<FoundEvent> latest_events(LogStore& log, const LogView& view, std::size_t most,
                                       std::uint64_t rows);
-// What followed from a decision at a position, within so many rows.
-FoundEvent follow_event(LogStore& log, const LogView& view, Decision decision,
-                        std::uint64_t position, std::uint64_t rows);
+// Adds to the decisions of one event, which begin at a position, what followed within so many rows.
+void follow_events(LogStore& log, const LogView& view, std::uint64_t position, std::uint64_t rows,
+                   std::vector<FoundEvent>& slots);
 
 // Where a sample of a model's policy comes from; empty texts if no row that was looked at has it.
 struct SampleSource {

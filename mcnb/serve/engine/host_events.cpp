@@ -18,7 +18,7 @@ namespace {
 // Returns true if a request asks again for what was decided.
 bool same_request(const RankRequest& request, const Decision& decision, std::size_t dimension) {
   if (request.user_id != decision.user_id || request.deferred != decision.deferred ||
-      request.actions.size() != decision.actions.size() ||
+      request.slot != decision.slot || request.actions.size() != decision.actions.size() ||
       request.features.size() != request.actions.size() * dimension) {
     return false;
   }
@@ -301,8 +301,40 @@ RewardOutcome ModelHost::judge_by_id(Hosted& hosted, const Reward& reward, std::
                  "eventId");
 }
 
+std::string ModelHost::find_slot(const std::string& model, const std::string& event_id,
+                                 const std::string& slot) {
+  const std::string further = slot_event_id(event_id, slot, false);
+  if (find(model).model->find_decision(further)) {
+    return further;
+  }
+  const SlotOfEvent slots = look_up(model, event_id).decision.slot;
+  const auto found = std::ranges::find(slots.ids, slot);
+  if (found == slots.ids.end()) {
+    refuse_request(ErrorCode::kUnknownSlot,
+                   fmt::format("event \"{}\" has no slot \"{}\"", event_id, slot), "slot");
+  }
+  return found == slots.ids.begin() ? event_id : further;
+}
+
 void ModelHost::activate(const std::string& model, const Activation& activation) {
   Hosted& hosted = find(model);
+  const WaitingEvent* const event = hosted.model->find_waiting(activation.event_id);
+  std::optional<Decision> first;
+  if (event != nullptr && !event->active) {
+    try {
+      first = read_decision(hosted, event->log_position);
+    } catch (const Error& error) {
+      throw RequestRefused(unreadable_event(activation.event_id, error));
+    }
+  }
+  activate_one(hosted, activation);
+  for (std::size_t i = 1; first && i < first->slot.ids.size(); ++i) {
+    activate_one(hosted,
+                 {slot_event_id(activation.event_id, first->slot.ids[i], false), activation.time});
+  }
+}
+
+void ModelHost::activate_one(Hosted& hosted, const Activation& activation) {
   const WaitingEvent* event = hosted.model->find_waiting(activation.event_id);
   if (event == nullptr) {
     judge_late_activation(hosted, activation);
@@ -354,6 +386,19 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
   } catch (const Error& error) {
     throw RequestRefused(unreadable_event(event_id, error));
   }
+}
+
+std::vector<ModelHost::FoundDecision> ModelHost::look_up_slots(const std::string& model,
+                                                               const std::string& event_id) {
+  std::vector<FoundDecision> found{look_up(model, event_id)};
+  const std::vector<std::string> slots = found.front().decision.slot.ids;
+  for (std::size_t i = 1; i < slots.size(); ++i) {
+    try {
+      found.push_back(look_up(model, slot_event_id(event_id, slots[i], false)));
+    } catch (const RequestRefused&) {  // its row is gone, or it was never decided
+    }
+  }
+  return found;
 }
 
 }  // namespace mcnb

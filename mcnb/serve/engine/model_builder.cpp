@@ -45,6 +45,10 @@ bool ModelBuilder::run(Wait wait) {
     if (own.challenger) {
       own.challenger->made =
           Model::make_challenger(own.challenger->model, own.challenger->options, threads_);
+    } else if (own.source) {
+      StartedModel started = start_model(*own.source, own.options, own.time, threads_);
+      own.made = std::move(started.model);
+      own.start = std::move(started.start);
     } else {
       own.made = std::make_unique<Model>(own.options, threads_);
     }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "mcnb/base/check.h"
 #include "mcnb/base/error.h"
 #include "mcnb/base/hash.h"
+#include "mcnb/serve/model/computing_kind.h"
 #include "mcnb/serve/model/model_state.h"
 
 namespace mcnb {
@@ -63,6 +65,9 @@ void ModelHost::load(Hosted& hosted, Recovery& recovery) {
                               "part of the log is missing: restore it from a backup",
                               storage_.log().name(), hosted.name, position, hosted.last_position));
     }
+    if (!may_replay(hosted, position)) {
+      break;  // nor from older ones
+    }
     try {
       const SnapshotSource source = storage_.snapshots().open(hosted.id, position);
       load_snapshot(*source.bytes, source.name, store_id_, *hosted.model);
@@ -79,6 +84,19 @@ void ModelHost::load(Hosted& hosted, Recovery& recovery) {
       hosted.model = std::make_unique<Model>(options, threads_);
     }
   }
+  if (!may_replay(hosted, 0) && hosted.computed_by == computing_kind()) {
+    throw Error(ErrorKind::kCorrupt,
+                fmt::format("model {}: no snapshot from row {} on can be read, and another kind of "
+                            "node made the rows before: restore a backup: {}",
+                            hosted.name, hosted.computed_from, problems));
+  }
+  if (!may_replay(hosted, 0)) {
+    throw ComputedElsewhere(
+        ErrorKind::kSystem,
+        fmt::format("{}: {}{}", storage_.log().name(),
+                    computed_elsewhere(hosted.name, hosted.computed_by, computing_kind()),
+                    problems.empty() ? "" : ": " + problems));
+  }
   if (!hosted.complete) {
     throw Error(
         ErrorKind::kCorrupt,
@@ -91,6 +109,24 @@ void ModelHost::load(Hosted& hosted, Recovery& recovery) {
     recovery.warnings.push_back(
         fmt::format("model {}: replays its whole log: {}", hosted.name, problems));
   }
+}
+
+// Whether the rows after a position are none, or were made by nodes of this kind.
+bool ModelHost::may_replay(const Hosted& hosted, std::uint64_t after) const {
+  const bool is_ours = hosted.computed_by.empty() || hosted.computed_by == computing_kind();
+  return after >= hosted.last_position || (is_ours && after >= hosted.computed_from);
+}
+
+std::vector<ModelHost::TakenOver> ModelHost::taken_over() const {
+  std::vector<TakenOver> all;
+  for (const auto& [name, hosted] : models_) {
+    if (hosted.computed_by.empty()) {
+      all.push_back({hosted.id, 0});
+    } else if (hosted.computed_by != computing_kind()) {
+      all.push_back({hosted.id, hosted.last_position});
+    }
+  }
+  return all;
 }
 
 std::map<std::string, std::uint64_t> ModelHost::digests() {
@@ -107,14 +143,20 @@ void ModelHost::host(const StoredModel& stored, bool from_base, Recovery& recove
   Hosted& hosted = models_[stored.name];
   hosted.id = stored.id;
   hosted.name = stored.name;
+  hosted.computed_by = stored.computed_by;
+  hosted.computed_from = stored.computed_from;
   hosted.complete = stored.complete;
   hosted.last_position = stored.last_position;
   hosted.model = std::make_unique<Model>(options, threads_);
   hosted.snapshots = storage_.snapshots().positions(stored.id);
-  if (from_base && hosted.complete) {
+  if (from_base && hosted.complete && may_replay(hosted, 0)) {
     hosted.snapshots.clear();
-  } else if (from_base && !hosted.snapshots.empty()) {
-    hosted.snapshots = {hosted.snapshots.back()};
+  } else if (from_base) {
+    std::erase_if(hosted.snapshots,
+                  [&](std::uint64_t position) { return !may_replay(hosted, position); });
+    if (!hosted.snapshots.empty()) {
+      hosted.snapshots = {hosted.snapshots.back()};
+    }
   }
   load(hosted, recovery);
 }
@@ -275,16 +317,28 @@ UserReport ModelHost::user(const std::string& model, const std::string& user_id)
   return find(model).model->user_report(user_id);
 }
 
-Erasure ModelHost::forget(const std::string& model, const std::string& user_id, std::int64_t time) {
+std::vector<Erasure> ModelHost::forget(const std::string& model, const std::string& user_id,
+                                       std::int64_t time) {
   Hosted& hosted = find(model);
   if (hosted.forgetting_under_way) {
     refuse_request(ErrorCode::kInProgress, "other users of the model are being forgotten");
   }
+  bool started = hosted.started;
+  try {
+    const std::optional<LogRow> first = storage_.log().read(hosted.id, 1);
+    started = started || (first && first->kind == EventKind::kStart);
+  } catch (const Error& error) {
+    refuse_request(ErrorCode::kStorageFailed, error.what());
+  }
   const std::uint64_t user = hosted.model->user_key(user_id);
   const std::uint64_t position = log(hosted, Forgetting{user, time}, time);
   hosted.forgets = true;
-  batch_.erasures.push_back({hosted.id, user, position});
-  return batch_.erasures.back();
+  std::vector<Erasure> erasures{{hosted.id, user, position}};
+  if (started) {
+    erasures.push_back({hosted.id, kAllUsers, position});
+  }
+  std::ranges::copy(erasures, std::back_inserter(batch_.erasures));
+  return erasures;
 }
 
 void ModelHost::resume(const Erasure& erasure) {

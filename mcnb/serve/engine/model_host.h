@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "mcnb/base/error.h"
 #include "mcnb/base/thread_pool.h"
 #include "mcnb/serve/engine/event_search.h"
 #include "mcnb/serve/engine/memory_account.h"
+#include "mcnb/serve/engine/model_source.h"
 #include "mcnb/serve/engine/saved_state.h"
 #include "mcnb/serve/engine/service_error.h"
 #include "mcnb/serve/model/model.h"
@@ -76,6 +78,12 @@ struct Recovery {
   std::vector<Damaged> damaged;  // snapshots that could not be read, and were not needed
 };
 
+// The rows of a model after its snapshots were made by another kind of node (computing_kind.h).
+class ComputedElsewhere : public Error {
+ public:
+  using Error::Error;
+};
+
 // Returns an error if the request cannot be decided, otherwise nullopt.
 std::optional<ServiceError> fault_of_request(const RankRequest& request, std::size_t dimension);
 
@@ -91,9 +99,17 @@ class ModelHost {
             double idempotency_hours = 24.0, std::uint64_t most_copied = kMostCopied);
 
   // Makes every model from its latest sound snapshot and the log after it. Throws Error (kCorrupt)
-  // if neither snapshots nor the log give a model.
+  // if neither snapshots nor the log give a model, and ComputedElsewhere (kSystem): rows that
+  // another kind of node made are never replayed.
   // `from_base`: from the oldest snapshot instead, or from an empty model if the log is complete.
   Recovery recover(bool from_base = false);
+  // The models that another kind of node computed until now, or nobody knows which, and the
+  // positions after which this one does.
+  struct TakenOver {
+    std::uint32_t model = 0;
+    std::uint64_t after = 0;
+  };
+  std::vector<TakenOver> taken_over() const;
   // Hashes of the whole states, by the models' names.
   std::map<std::string, std::uint64_t> digests();
 
@@ -103,7 +119,11 @@ class ModelHost {
   // memory; Model(options) is the second; `adopt` takes the model in, or gives up the reservation
   // if there is none.
   ModelOptions plan(const std::string& name, ModelOptions options);
-  void adopt(const std::string& name, std::unique_ptr<Model> model);
+  // `start`: the event that the model has applied already; nullptr: none.
+  void adopt(const std::string& name, std::unique_ptr<Model> model, const Start* start = nullptr);
+  // The same for a model that begins somewhere (start_model). Options that are no settings cannot
+  // differ from those of a source that is a model.
+  ModelOptions plan_from(const std::string& name, ModelSource& source);
   // All three.
   void create(const std::string& name, const ModelOptions& options);
   // Challengers are made in three steps, too: Model::make_challenger is the second.
@@ -119,9 +139,11 @@ class ModelHost {
   ModelReport report(const std::string& name) const;
   std::vector<ModelReport> reports() const;
   UserReport user(const std::string& model, const std::string& user_id);
-  // Returns what must be erased after the next of `forgetting_snapshots` was written. Refuses (503)
-  // while a snapshot for other forgotten users is under way: snapshots are large.
-  Erasure forget(const std::string& model, const std::string& user_id, std::int64_t time);
+  // Returns what must be erased after the next of `forgetting_snapshots` was written: the user's
+  // rows, and the row from which the model began, which knows its users. Refuses (503) while a
+  // snapshot for other forgotten users is under way: snapshots are large.
+  std::vector<Erasure> forget(const std::string& model, const std::string& user_id,
+                              std::int64_t time);
   // Takes up an erasure that was committed before a restart.
   void resume(const Erasure& erasure);
   // One for each model that has forgotten somebody since the last call.
@@ -166,10 +188,14 @@ class ModelHost {
   // Compares the account of the models' memory with what they say.
   void measure_memory();
 
+  // The id of the decision for a slot of an event. Refuses (404) a slot that the event does not
+  // have.
+  std::string find_slot(const std::string& model, const std::string& event_id,
+                        const std::string& slot);
   // Refuses (410) a reward for an event that ended so long ago that only its id is known.
   RewardOutcome reward(const std::string& model, const Reward& reward);
-  // Does nothing for an event that is active. Refuses (410) one that has ended without ever having
-  // been active, as far as is known.
+  // Activates all slots of the event. Does nothing for an event that is active. Refuses (410) one
+  // that has ended without ever having been active, as far as is known.
   void activate(const std::string& model, const Activation& activation);
   struct FoundDecision {
     Decision decision;
@@ -177,6 +203,9 @@ class ModelHost {
     bool waiting = false;        // for rewards
   };
   FoundDecision look_up(const std::string& model, const std::string& event_id);
+  // The decisions of all slots of the event, those that can still be read; one for an event without
+  // slots.
+  std::vector<FoundDecision> look_up_slots(const std::string& model, const std::string& event_id);
 
   // For people, without any change (host_views.cpp).
   LogView log_view(const std::string& model, const std::string& user_id) const;
@@ -246,9 +275,12 @@ class ModelHost {
     std::uint32_t id = 0;
     std::string name;
     std::unique_ptr<Model> model;
+    std::string computed_by;               // as in StoredModel, until now
+    std::uint64_t computed_from = 0;       // as in StoredModel
     bool complete = true;                  // the log has all of its events
     std::uint64_t last_position = 0;       // of its latest event, committed or not
     std::vector<std::uint64_t> snapshots;  // positions, the latest first
+    bool started = false;                  // its first event is a Start, which may not be committed
     bool snapshot_under_way = false;
     bool forgets = false;               // a user was forgotten since its last snapshot
     bool forgetting_under_way = false;  // the snapshot without that user is being written
@@ -265,6 +297,7 @@ class ModelHost {
     double seconds_per_arm = 0.0;
   };
 
+  void check_new_model(const std::string& name) const;
   // Throw RequestRefused if there is no such model.
   Hosted& find(const std::string& name);
   void reserve(const std::string& name, const PolicySize& size, double bytes, const char* what);
@@ -277,6 +310,7 @@ class ModelHost {
   std::optional<OwnedFit> owner_of(const BackgroundFit& fit);
   void host(const StoredModel& stored, bool from_base, Recovery& recovery);
   void load(Hosted& hosted, Recovery& recovery);
+  bool may_replay(const Hosted& hosted, std::uint64_t after) const;
   void replay(Hosted& hosted, Recovery& recovery);
   std::uint64_t log(Hosted& hosted, const Event& event, std::int64_t time, std::uint64_t user = 0,
                     std::uint64_t id = 0);
@@ -291,6 +325,7 @@ class ModelHost {
   ModelReport report_of(const Hosted& hosted) const;
   Decided repeat(Hosted& hosted, const RankRequest& request, std::uint64_t position);
   std::optional<Decision> read_decision(Hosted& hosted, std::uint64_t position);
+  void activate_one(Hosted& hosted, const Activation& activation);
   void judge_late_activation(Hosted& hosted, const Activation& activation);
   std::optional<Decided> answer_at_once(Hosted& hosted, const RankRequest& request,
                                         std::int64_t time);

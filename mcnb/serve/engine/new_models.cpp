@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include "mcnb/bandit/saved_policy.h"
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/model/computing_kind.h"
 
 namespace mcnb {
 namespace {
@@ -11,6 +13,8 @@ namespace {
 constexpr std::size_t kMostModels = 1000;
 constexpr double kMostSecondsToMake = 10.0;
 constexpr double kMostSecondsOfAction = 1.0;  // to score it for the first user
+constexpr double kMadeOfFile = 4.0;           // of the file's bytes, for a model that begins there
+constexpr double kMadeOfModel = 3.0;          // the same of another model's memory
 constexpr double kMadeBesides = 1.3;          // memory while a model is made, of what it takes then
 
 // Refuses what would take too long.
@@ -29,9 +33,36 @@ void check_time(const PolicySize& size, const char* model) {
   }
 }
 
+// The options of a new model of which these are named.
+ModelOptions options_named(const OptionValues& given) {
+  ModelOptions options;
+  for (const auto& [name, text] : given) {
+    set_option(options, name, text);
+  }
+  if (!given.contains("policy")) {
+    set_default_policy(options);
+  }
+  bound_histories(options);
+  return options;
+}
+
+void change_settings(ModelOptions& options, const OptionValues& given) {
+  const OptionValues own = option_values(options);
+  for (const auto& [name, text] : given) {
+    if (is_setting(name)) {
+      change_setting(options, name, text);
+      continue;
+    }
+    const auto found = own.find(name);
+    if (found == own.end() || found->second != text) {
+      refuse_option(name, "none, because a model keeps it when it begins at another one", text);
+    }
+  }
+}
+
 }  // namespace
 
-ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
+void ModelHost::check_new_model(const std::string& name) const {
   if (!is_model_name(name)) {
     refuse_request(ErrorCode::kBadName,
                    fmt::format("expected 1 to {} letters, digits, '.', '_' or '-'", kLongestName),
@@ -44,6 +75,10 @@ ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
   if (models_.size() + reserved_.size() >= kMostModels) {
     refuse_request(ErrorCode::kTooManyModels, fmt::format("there are {} models", kMostModels));
   }
+}
+
+ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
+  check_new_model(name);
   PolicySize size;
   try {
     bound_histories(options);
@@ -54,6 +89,41 @@ ModelOptions ModelHost::plan(const std::string& name, ModelOptions options) {
   const double learners = static_cast<double>(std::max<std::uint64_t>(options.groups, 1));
   reserve(name, size, size.bytes(learners, 1.0, 1.0), "the model");
   return options;
+}
+
+ModelOptions ModelHost::plan_from(const std::string& name, ModelSource& source) {
+  check_new_model(name);
+  try {
+    if (source.model.empty()) {
+      OptionValues given = source.given;
+      if (is_policy_file(source.file.path)) {  // which says what its policy is
+        std::erase_if(given, [](const auto& option) {
+          return option.first == "policy" || option.first.starts_with("options.");
+        });
+      }
+      ModelOptions options = options_named(given);
+      const double bytes = kMadeOfFile * static_cast<double>(source.file.bytes);
+      reserve(name, Model::size_of(options, threads_), bytes, "the model");
+      return options;
+    }
+    Hosted& hosted = find(source.model);
+    if (is_busy(source.model)) {
+      refuse_request(ErrorCode::kInProgress, "the model computes a large decision", "from");
+    }
+    source.options = hosted.model->options();
+    ModelOptions options = source.options;
+    change_settings(options, source.given);
+    const PolicySize size = Model::size_of(options, threads_);
+    source.state = std::make_shared<SavedState>(*hosted.model, store_id_, most_copied_);
+    source.store_id = store_id_;
+    // The policy that answers may be one that was promoted; the copy is made with the first one.
+    source.options.policy = hosted.model->first_policy();
+    reserve(name, size, kMadeOfModel * static_cast<double>(hosted.model->memory_bytes()),
+            "the model");
+    return options;
+  } catch (const Error& error) {
+    refuse_request(ErrorCode::kBadOption, error.what());
+  }
 }
 
 // Reserves the memory of a policy that is to be made, and some for making it. Refuses it if there
@@ -83,7 +153,7 @@ void ModelHost::release(const std::string& name) {
   }
 }
 
-void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
+void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model, const Start* start) {
   release(name);
   if (!model) {
     return;
@@ -94,8 +164,17 @@ void ModelHost::adopt(const std::string& name, std::unique_ptr<Model> model) {
   hosted.model = std::move(model);
   hosted.model->report_ends_to(&ended_);
   memory_.measure(hosted.id, static_cast<double>(hosted.model->memory_bytes()));
-  batch_.models.emplace_back(StoredModel{
-      .id = hosted.id, .name = name, .options = option_values(hosted.model->options())});
+  hosted.computed_by = computing_kind();
+  batch_.models.emplace_back(StoredModel{.id = hosted.id,
+                                         .name = name,
+                                         .options = option_values(hosted.model->options()),
+                                         .computed_by = hosted.computed_by});
+  if (start != nullptr) {
+    hosted.started = true;
+    hosted.last_position = hosted.rows_since_snapshot = 1;
+    batch_.rows.push_back(
+        {hosted.id, 1, EventKind::kStart, start->time, kAllUsers, encode_event(*start)});
+  }
   models_.emplace(name, std::move(hosted));
 }
 

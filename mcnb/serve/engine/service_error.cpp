@@ -24,6 +24,8 @@ constexpr std::array kRows{
     ErrorCodeRow{ErrorCode::kUnknownEvent, "unknown_event", 404},
     ErrorCodeRow{ErrorCode::kUnknownUser, "unknown_user", 404},
     ErrorCodeRow{ErrorCode::kUnknownChallenger, "unknown_challenger", 404},
+    ErrorCodeRow{ErrorCode::kUnknownSlot, "unknown_slot", 404},
+    ErrorCodeRow{ErrorCode::kUnknownUpload, "unknown_upload", 404},
     ErrorCodeRow{ErrorCode::kBadMethod, "bad_method", 405},
     ErrorCodeRow{ErrorCode::kEventExists, "event_exists", 409},
     ErrorCodeRow{ErrorCode::kModelExists, "model_exists", 409},

@@ -28,6 +28,8 @@ enum class ErrorCode : std::uint8_t {
   kUnknownEvent,
   kUnknownUser,
   kUnknownChallenger,
+  kUnknownSlot,
+  kUnknownUpload,
   kBadMethod,
   kEventExists,
   kModelExists,

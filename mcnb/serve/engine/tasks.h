@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/engine/model_source.h"
 #include "mcnb/serve/engine/service_error.h"
 
 namespace mcnb {
@@ -33,11 +34,14 @@ struct TaskBase {
 
 struct RankTask : TaskBase {
   RankRequest request;
-  Decision decision;  // the outcome
+  std::vector<RankRequest> further;  // of the other slots of the event, in their order
+  Decision decision;                 // the outcome
+  std::vector<Decision> further_decisions;
 };
 
 struct RewardTask : TaskBase {
   Reward reward;
+  std::string slot;  // of the event; empty: it has none
   RewardOutcome outcome{};
 };
 
@@ -63,7 +67,10 @@ struct ControlTask : TaskBase {
 struct CreateTask : TaskBase {
   ModelOptions options;
   std::optional<NewChallenger> challenger;
+  std::optional<ModelSource> source;   // where the model begins; without one it has learned nothing
+  std::int64_t time = 0;               // set by the engine, as what follows
   std::unique_ptr<Model> made;         // between the stages of the engine
+  std::optional<Start> start;          // which `made` has applied
   std::optional<ServiceError> failed;  // why it could not be made
   ModelReport report;                  // the outcome
 };

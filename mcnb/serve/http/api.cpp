@@ -39,7 +39,8 @@ constexpr const char* kPageHeaders =
     "Cache-Control: no-cache\r\n";
 
 HttpResponse respond(const Endpoint& endpoint, const Reply& reply) {
-  HttpResponse response{endpoint.status, "", endpoint.content_type};
+  HttpResponse response{endpoint.status, "",
+                        reply.content_type == nullptr ? endpoint.content_type : reply.content_type};
   const auto error = error_of(endpoint.path, [&] {
     response.body = reply.body();
     if (reply.stream) {
@@ -196,10 +197,12 @@ HttpPlan Api::plan(const HttpRequest& request) {
     plan.finish = [response = error_response(*error)] { return response; };
   } else if (is_change(*match.endpoint)) {
     // The request itself may change the keys.
-    const std::string name = keys()->keys.check(request.key, match.endpoint->right).name;
-    plan.finish = [this, request, name, match, finish = std::move(plan.finish)] {
+    Change change{.key = keys()->keys.check(request.key, match.endpoint->right).name,
+                  .client = request.client.text(),
+                  .body = request.path == kUploadPath ? "" : beginning(request.body)};
+    plan.finish = [this, change, match, finish = std::move(plan.finish)] {
       HttpResponse response = finish();
-      write_down(request, name, match, response.status);
+      write_down(change, match, response.status);
       return response;
     };
   }
@@ -229,17 +232,16 @@ BodyStream Api::guarded(BodyStream stream, std::string key, Right right) const {
 }
 
 // Users' names stay out: forgetting a user could not erase them.
-void Api::write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
-                     int status) const {
+void Api::write_down(const Change& change, const Match& match, int status) const {
   const Endpoint& endpoint = *match.endpoint;
   const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
-  audit_.write("a change", {{"key", key_name},
-                            {"client", request.client.text()},
+  audit_.write("a change", {{"key", change.key},
+                            {"client", change.client},
                             {"method", endpoint.method},
                             {"path", endpoint.path},
                             {"model", match.call.model},
                             {"userSha256", short_digest(user)},
-                            {"body", beginning(request.body)},
+                            {"body", change.body},
                             {"status", std::to_string(status)}});
 }
 

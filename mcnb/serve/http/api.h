@@ -43,8 +43,13 @@ class Api {
   [[noreturn]] void refuse_key(const HttpRequest& head, const Endpoint& endpoint,
                                const KeyVerdict& verdict);
   BodyStream guarded(BodyStream stream, std::string key, Right right) const;
-  void write_down(const HttpRequest& request, const std::string& key_name, const Match& match,
-                  int status) const;
+  // What is written down of a change, besides its endpoint.
+  struct Change {
+    std::string key;  // its name
+    std::string client;
+    std::string body;  // its beginning; empty for uploads, which name users
+  };
+  void write_down(const Change& change, const Match& match, int status) const;
 
   Handlers handlers_;
   CallerPolicy callers_;

@@ -13,6 +13,14 @@ FeatureReader::FeatureReader(const ModelOptions& model)
 
 void FeatureReader::read_context(const JsonValue& value) {
   collect(value, kContextPath, "contextFeatures", context_);
+  context_size_ = context_.size();
+}
+
+void FeatureReader::read_slot(const JsonValue* value, const std::string& field) {
+  context_.resize(context_size_);
+  if (value != nullptr) {
+    collect(*value, kSlotPath, field, context_);
+  }
 }
 
 void FeatureReader::read_action(const JsonValue* value, const std::string& field,

@@ -20,6 +20,9 @@ class FeatureReader {
 
   // Call it at most once, before `read_action`.
   void read_context(const JsonValue& value);
+  // Call it after `read_context`, before the actions of each slot. Its features are like those of
+  // the context, but of other names; nullptr: it has none.
+  void read_slot(const JsonValue* value, const std::string& field);
   // The user's name, if the context has a value at `user_path` of the model.
   const std::optional<std::string>& user() const { return user_; }
 
@@ -34,9 +37,10 @@ class FeatureReader {
                std::vector<Token>& tokens);
 
   const ModelOptions& model_;
-  std::uint64_t user_path_;     // hash of the model's user path; 0 if it has none
-  std::vector<double> vector_;  // the current action, before it is scaled to unit length
-  std::vector<Token> context_;
+  std::uint64_t user_path_;       // hash of the model's user path; 0 if it has none
+  std::vector<double> vector_;    // the current action, before it is scaled to unit length
+  std::vector<Token> context_;    // and of the present slot
+  std::size_t context_size_ = 0;  // without the slot
   std::vector<Token> action_;
   std::size_t tokens_ = 0;  // of the whole request so far
   std::optional<std::string> user_;

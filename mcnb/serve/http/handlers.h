@@ -9,8 +9,10 @@
 
 #include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/http/http_message.h"
+#include "mcnb/serve/http/log_stream.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/uploads.h"
 #include "mcnb/serve/nodes.h"
 
 namespace mcnb {
@@ -32,6 +34,7 @@ struct Reply {
   std::function<std::string()> body;
   // If set, it is called after `body` for a response whose body goes on as long as anybody reads.
   std::function<BodyStream()> stream = {};
+  const char* content_type = nullptr;  // in place of the endpoint's
 };
 
 // The handlers of all endpoints, one function each. A handler reads the call, gives the engine a
@@ -51,8 +54,9 @@ class Handlers {
   using ListNodes = std::function<std::vector<Node>()>;
 
   // Borrows the engine and the metrics. `personalizer_model` is behind the Personalizer paths.
+  // `store` is where the log can be read beside the engine (read_store_log).
   Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-           std::string personalizer_model, Reload reload, ListNodes list_nodes);
+           std::string personalizer_model, std::string store, Reload reload, ListNodes list_nodes);
 
   // The service itself (service_handlers.cpp).
   Reply live(const Call& call) const;
@@ -70,6 +74,8 @@ class Handlers {
   Reply personalizer_rank(const Call& call) const;
   Reply personalizer_reward(const Call& call) const;
   Reply personalizer_activate(const Call& call) const;
+  Reply personalizer_rank_slots(const Call& call) const;
+  Reply personalizer_reward_slots(const Call& call) const;
 
   // The dashboard and what it shows (dashboard_handlers.cpp, map_handlers.cpp).
   Reply page(const Call& call) const;
@@ -89,6 +95,8 @@ class Handlers {
   // Models, and what they know (model_handlers.cpp).
   Reply list_models(const Call& call) const;
   Reply create_model(const Call& call) const;
+  Reply upload(const Call& call) const;
+  Reply remove_upload(const Call& call) const;
   Reply show_model(const Call& call) const;
   Reply change_model(const Call& call) const;
   Reply delete_model(const Call& call) const;
@@ -96,6 +104,9 @@ class Handlers {
   Reply show_event(const Call& call) const;
   Reply show_user(const Call& call) const;
   Reply forget_user(const Call& call) const;
+
+  // The log of a model (log_handlers.cpp).
+  Reply show_log(const Call& call) const;
 
   // Challengers (challenger_handlers.cpp).
   Reply add_challenger(const Call& call) const;
@@ -113,6 +124,8 @@ class Handlers {
 
   // Gives the engine a task of the caller; `body` is called once the task has succeeded.
   Reply submit(const Call& call, Task task, std::function<std::string()> body) const;
+  // Gives the engine several tasks; the response has no body.
+  Reply submit_all(const Call& call, std::vector<Task> tasks) const;
   // Runs `work` on the thread that owns the models; its result is the body of the response.
   enum class Use { kRead, kChange };  // of the models
   Reply on_engine(const Call& call, Use use,
@@ -128,9 +141,12 @@ class Handlers {
   const Metrics& metrics_;
   const RequestMetrics& requests_;
   std::string personalizer_model_;
+  std::string store_;
   Reload reload_;
   ListNodes list_nodes_;
   std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
+  std::shared_ptr<LogReaders> log_readers_ = std::make_shared<LogReaders>();
+  std::shared_ptr<Uploads> uploads_ = std::make_shared<Uploads>();
 };
 
 }  // namespace mcnb

@@ -15,6 +15,7 @@ namespace {
 constexpr int kStepsAtOnce = 16;  // before other connections have their turn
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr double kGoodbyeSeconds = 2.0;
+constexpr double kLeastUploadRate = 1e5;  // bytes per second
 constexpr double kReservedSeconds = 2.0;  // for the request on a reserved connection
 
 // The API key of a request: the header of the retired service wins over ours, a bearer token comes
@@ -163,12 +164,19 @@ double HttpConnection::seconds_allowed() const {
                              : options.header_seconds;
     case Stage::kBody:
       return guest_.reserved ? std::min(kReservedSeconds, options.body_seconds)
-                             : options.body_seconds;
+                             : options.body_seconds + upload_seconds();
     case Stage::kGoodbye:
       return kGoodbyeSeconds;
     default:
       return options.idle_seconds;
   }
+}
+
+// The further time that a large body has won by what has come of it.
+double HttpConnection::upload_seconds() const {
+  const std::size_t bytes = exchange_ ? exchange_->parser.body_bytes() : 0;
+  return bytes > context_.options.largest_body ? static_cast<double>(bytes) / kLeastUploadRate
+                                               : 0.0;
 }
 
 void HttpConnection::tick(Time now) {
@@ -250,7 +258,8 @@ bool HttpConnection::step_reading(Time now) {
 // Returns true if the stage has changed. Otherwise all bytes were used.
 bool HttpConnection::parse(Time now) {
   if (!exchange_) {
-    exchange_ = std::make_unique<Exchange>(context_.options.largest_body);
+    exchange_ =
+        std::make_unique<Exchange>(context_.options.largest_body, context_.options.largest_upload);
   }
   RequestParser& parser = exchange_->parser;
   const Stage before = stage_;
@@ -425,10 +434,7 @@ bool HttpConnection::step_stream(Time now) {
     }
     since_ = now;  // whoever reads is not late
   }
-  if (sent_ < response_.size()) {
-    write_some();
-  }
-  return false;
+  return sent_ < response_.size() && write_some();
 }
 
 bool HttpConnection::step_goodbye() {

@@ -60,7 +60,8 @@ class HttpConnection {
   };
   // One request, from its first byte to the end of its response.
   struct Exchange {
-    explicit Exchange(std::size_t largest_body) : parser(largest_body) {}
+    Exchange(std::size_t largest_body, std::size_t largest_upload)
+        : parser(largest_body, largest_upload) {}
     RequestParser parser;
     HttpRequest request;
     HttpPlan plan;
@@ -70,6 +71,7 @@ class HttpConnection {
 
   void enter(Stage stage, Time now);
   double seconds_allowed() const;
+  double upload_seconds() const;
   bool step(Time now);
   bool step_handshake(Time now);
   bool step_reading(Time now);

@@ -10,6 +10,9 @@
 namespace mcnb {
 
 inline constexpr std::size_t kLargestBody = std::size_t{1} << 20;  // bytes of a request
+// What is sent here may be larger: a saved policy or a log, from which a model begins.
+inline constexpr const char* kUploadPath = "/v1/uploads";
+inline constexpr std::size_t kLargestUpload = std::size_t{256} << 20;
 
 struct HttpRequest {
   std::string method;

@@ -20,10 +20,12 @@ struct HttpOptions {
   ConnectionLimits::Limits connections;
   AddressList trusted_proxies;
   std::size_t largest_body = kLargestBody;
+  std::size_t largest_upload = kLargestUpload;
   double idle_seconds = 60.0;    // between two requests, and for sending a response
   double header_seconds = 10.0;  // from its first byte to its last header; with the TLS handshake
                                  // from the beginning of the connection for its first request
-  double body_seconds = 20.0;    // from its last header to the end of its body
+  double body_seconds = 20.0;    // from its last header to the end of its body, and more for each
+                                 // megabyte of an upload
 };
 
 // An HTTP/1.1 server (epoll): one thread serves all connections, and no client can block it.

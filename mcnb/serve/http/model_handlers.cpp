@@ -21,7 +21,35 @@ Reply Handlers::create_model(const Call& call) const {
   auto task = std::make_shared<CreateTask>();
   task->model = std::move(wanted.name);
   task->options = std::move(wanted.options);
+  if (!wanted.from.empty()) {
+    task->source.emplace();
+    task->source->given = std::move(wanted.given);
+    if (!Uploads::is_name(wanted.from)) {
+      task->source->model = std::move(wanted.from);
+    } else if (const std::optional<StartFile> file = uploads_->find(wanted.from)) {
+      task->source->file = *file;
+    } else {
+      refuse_request(ErrorCode::kUnknownUpload,
+                     fmt::format("there is no upload \"{}\"; uploads last an hour", wanted.from),
+                     "from");
+    }
+  }
   return submit(call, task, [task] { return write_model(task->report); });
+}
+
+Reply Handlers::upload(const Call& call) const {
+  const std::string name = uploads_->add(call.body);
+  JsonWriter out;
+  out.begin_object().field("upload", name).field("bytes", call.body.size()).end_object();
+  return {{}, [body = out.take()] { return body; }};
+}
+
+Reply Handlers::remove_upload(const Call& call) const {
+  if (!uploads_->remove(call.id)) {
+    refuse_request(ErrorCode::kUnknownUpload, fmt::format("there is no upload \"{}\"", call.id),
+                   "id");
+  }
+  return {{}, [] { return std::string(); }};
 }
 
 // Writes the report away from the engine, because intervals take their time.
@@ -81,18 +109,21 @@ Reply Handlers::show_event(const Call& call) const {
   auto task = std::make_shared<ControlTask>();
   task->model = call.model;
   task->only_reads = true;
-  auto found = std::make_shared<ModelHost::FoundDecision>();
-  auto event = std::make_shared<FoundEvent>();
-  task->work = [own = task.get(), found, event, model = call.model, id = call.id](
+  auto found = std::make_shared<std::vector<ModelHost::FoundDecision>>();
+  auto events = std::make_shared<std::vector<FoundEvent>>();
+  task->work = [own = task.get(), found, events, model = call.model, id = call.id](
                    ModelHost& host, Storage&, std::int64_t) {
-    *found = host.look_up(model, id);
-    const LogView view = host.log_view(model, found->decision.user_id);
+    *found = host.look_up_slots(model, id);
+    const LogView view = host.log_view(model, found->front().decision.user_id);
     // What followed is read by the housekeeping, which keeps nobody waiting.
-    own->follow_up = [view, found, event](Storage& storage) {
-      *event = follow_event(storage.log(), view, found->decision, found->position, kRewardRows);
+    own->follow_up = [view, found, events](Storage& storage) {
+      for (const ModelHost::FoundDecision& one : *found) {
+        events->push_back({one.decision, {}, false});
+      }
+      follow_events(storage.log(), view, found->front().position, kRewardRows, *events);
     };
   };
-  return submit(call, task, [found, event] { return write_event(*event, found->waiting); });
+  return submit(call, task, [found, events] { return write_event(*events, *found); });
 }
 
 Reply Handlers::show_user(const Call& call) const {
@@ -110,8 +141,12 @@ Reply Handlers::show_user(const Call& call) const {
 Reply Handlers::forget_user(const Call& call) const {
   return on_engine(
       call, Use::kChange, [model = call.model, id = call.id](const EngineThread& engine) {
-        const Erasure erasure = engine.host.forget(model, id, engine.time);
-        engine.task.follow_up = [erasure](Storage& storage) { storage.erase_user(erasure); };
+        engine.task.follow_up = [erasures =
+                                     engine.host.forget(model, id, engine.time)](Storage& storage) {
+          for (const Erasure& erasure : erasures) {
+            storage.erase_user(erasure);
+          }
+        };
         return std::string();
       });
 }

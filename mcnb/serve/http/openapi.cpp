@@ -72,7 +72,8 @@ const Tag& tag_of(const Endpoint& endpoint) {
   const std::string_view path = endpoint.path;
   const bool looks = endpoint.right == Right::kRead && path.starts_with("/v1/") &&
                      path != "/v1/models" && path != "/v1/models/{model}";
-  const bool administers = endpoint.right == Right::kAdmin && path.starts_with("/v1/models");
+  const bool administers = endpoint.right == Right::kAdmin &&
+                           (path.starts_with("/v1/models") || path.starts_with(kUploadPath));
   const auto is_its = [&](const Tag& tag) {
     return std::string_view(tag.name) == (looks         ? "people"
                                           : administers ? "models"
@@ -102,7 +103,8 @@ void write_operation(JsonWriter& out, const Endpoint& endpoint) {
   }
   if (endpoint.request != nullptr) {
     out.key("requestBody").begin_object().field("required", true);
-    write_content(out, "application/json", endpoint.request);
+    const bool bytes = std::string_view(endpoint.request) == "Bytes";
+    write_content(out, bytes ? "application/octet-stream" : "application/json", endpoint.request);
     out.end_object();
   }
   out.key("responses").begin_object();
@@ -158,7 +160,7 @@ void write_schemas(JsonWriter& out) {
     }
   }
   out.end_array().end_object();
-  out.raw(kOpenApiSchemas).end_object();
+  out.raw(kOpenApiSchemas).raw(kPersonalizerSchemas).end_object();
 }
 
 constexpr const char* kSecuritySchemes = R"({
@@ -172,6 +174,12 @@ constexpr const char* kParameters = R"({
         "schema": {"type": "string", "maxLength": 256}},
  "resolution": {"name": "resolution", "in": "query",
                 "schema": {"type": "string", "enum": ["10s", "5m", "1h", "1d"], "default": "5m"}},
+ "format": {"name": "format", "in": "query",
+            "schema": {"type": "string", "enum": ["dsjson", "jsonl", "csv"], "default": "dsjson"}},
+ "from": {"name": "from", "in": "query", "schema": {"type": "string"},
+          "description": "decisions from this time on: 2026-01-31 or 2026-01-31T12:00:00Z"},
+ "to": {"name": "to", "in": "query", "schema": {"type": "string"},
+        "description": "decisions before this time"},
  "since": {"name": "since", "in": "query", "description": "milliseconds since 1970",
            "schema": {"type": "integer", "minimum": 0, "default": 0}}})";
 

@@ -149,6 +149,7 @@ const char* const kOpenApiSchemas = R"json(
    "type": "object",
    "properties": {
     "eventId": {"type": "string"},
+    "slot": {"type": "string", "description": "of an event with slots"},
     "userId": {"type": "string"},
     "time": {"type": "integer"},
     "rewardActionId": {"type": "string"},
@@ -219,35 +220,44 @@ const char* const kOpenApiSchemas = R"json(
   "contextFeatures": {"$ref": "#/components/schemas/Features"},
   "excludedActions": {"type": "array", "maxItems": 1000, "items": {"type": "string"}},
   "deferActivation": {"type": "boolean"},
-  "explain": {"type": "boolean"}}},
-"PersonalizerRankRequest": {
+  "explain": {"type": "boolean"},
+  "slots": {
+   "description": "several actions are chosen, one for each; or how many",
+   "oneOf": [
+    {"type": "integer", "minimum": 1, "maximum": 100},
+    {
+     "type": "array",
+     "minItems": 1,
+     "maxItems": 100,
+     "items": {"$ref": "#/components/schemas/Slot"}}]}}},
+"Slot": {
  "type": "object",
- "example": {
-  "contextFeatures": [{"daytime": "morning"}],
-  "actions": [{"id": "pasta", "features": [{"taste": "salty"}]}, {"id": "cake"}]},
- "required": ["actions"],
+ "required": ["id"],
  "properties": {
-  "eventId": {"type": "string", "maxLength": 256, "nullable": true},
-  "actions": {
+  "id": {"type": "string", "maxLength": 255},
+  "features": {"$ref": "#/components/schemas/Features"},
+  "excludedActions": {"type": "array", "maxItems": 1000, "items": {"type": "string"}},
+  "baselineAction": {"type": "string"}}},
+"SlotDecision": {
+ "type": "object",
+ "required": ["id", "rewardActionId", "probability", "ranking"],
+ "properties": {
+  "id": {"type": "string"},
+  "rewardActionId": {"type": "string"},
+  "probability": {
+   "type": "number",
+   "description": "of this action, given what the slots before show"},
+  "ranking": {
    "type": "array",
-   "minItems": 1,
-   "maxItems": 1000,
    "items": {
     "type": "object",
-    "required": ["id"],
-    "properties": {
-     "id": {"type": "string"},
-     "features": {"type": "array", "items": {"type": "object", "additionalProperties": true}}}}},
-  "contextFeatures": {
-   "type": "array",
-   "nullable": true,
-   "items": {"type": "object", "additionalProperties": true}},
-  "excludedActions": {
-   "type": "array",
-   "maxItems": 1000,
-   "nullable": true,
-   "items": {"type": "string"}},
-  "deferActivation": {"type": "boolean", "nullable": true}}},
+    "properties": {"id": {"type": "string"}, "probability": {"type": "number"}}}},
+  "waiting": {"type": "boolean"},
+  "preferredActionId": {"type": "string"},
+  "propensity": {"type": "number"},
+  "activated": {"type": "boolean"},
+  "rewards": {"type": "array", "items": {"$ref": "#/components/schemas/EventReward"}},
+  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
 "Decision": {
  "type": "object",
  "required": ["eventId", "rewardActionId", "ranking"],
@@ -260,7 +270,11 @@ const char* const kOpenApiSchemas = R"json(
     "type": "object",
     "properties": {"id": {"type": "string"}, "probability": {"type": "number"}}}},
   "modelVersion": {"type": "integer"},
-  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
+  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}},
+  "slots": {
+   "description": "if the request has slots; the fields beside it are those of the first",
+   "type": "array",
+   "items": {"$ref": "#/components/schemas/SlotDecision"}}}},
 "Explanation": {
  "type": "object",
  "required": ["id", "probability", "value", "estimate", "clusterSize", "parts"],
@@ -299,11 +313,8 @@ const char* const kOpenApiSchemas = R"json(
  "required": ["value"],
  "properties": {
   "value": {"type": "number", "minimum": 0, "maximum": 1},
-  "rewardId": {"type": "string", "maxLength": 256}}},
-"PersonalizerReward": {
- "type": "object",
- "required": ["value"],
- "properties": {"value": {"type": "number", "minimum": 0, "maximum": 1}}},
+  "rewardId": {"type": "string", "maxLength": 256},
+  "slot": {"type": "string", "description": "of an event with slots; without it, the first"}}},
 "RewardOutcome": {
  "type": "object",
  "required": ["outcome"],
@@ -311,6 +322,7 @@ const char* const kOpenApiSchemas = R"json(
   "outcome": {
    "type": "string",
    "enum": ["learned", "waiting", "duplicate", "ignored", "late"]}}},
+"Log": {"type": "string", "description": "a decision in each line, as docs/EVALUATION.md says"},
 "User": {
  "type": "object",
  "required": ["userId", "ownLearner", "shared", "learner", "decisions", "learned"],
@@ -330,7 +342,8 @@ const char* const kOpenApiSchemas = R"json(
   "waitingSeconds": {"type": "number"},
   "defaultReward": {"type": "number", "minimum": 0, "maximum": 1},
   "aggregation": {"type": "string", "enum": ["earliest", "average", "sum", "min", "max"]},
-  "estimates": {"type": "boolean"}}},
+  "estimates": {"type": "boolean"},
+  "keepFeatures": {"type": "boolean"}}},
 "ModelOptions": {
  "allOf": [
   {"$ref": "#/components/schemas/Settings"},
@@ -351,7 +364,18 @@ const char* const kOpenApiSchemas = R"json(
 "NewModel": {
  "allOf": [
   {"$ref": "#/components/schemas/ModelOptions"},
-  {"type": "object", "required": ["name"]}]},
+  {
+   "type": "object",
+   "required": ["name"],
+   "properties": {
+    "from": {
+     "type": "string",
+     "description": "another model, or an upload, from which the model begins"}}}]},
+"Bytes": {"type": "string", "format": "binary"},
+"Upload": {
+ "type": "object",
+ "required": ["upload", "bytes"],
+ "properties": {"upload": {"type": "string"}, "bytes": {"type": "integer"}}},
 "NewChallenger": {
  "type": "object",
  "required": ["name", "policy"],

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 
+#include "mcnb/serve/http/http_message.h"
+
 namespace mcnb {
 namespace {
 
@@ -314,6 +316,9 @@ void RequestParser::on_head_end() {
     refuse("expected the header Host");
   }
   section_bytes_ = 0;
+  if (head_.method == "POST" && head_.target == kUploadPath) {
+    largest_body_ = largest_upload_;
+  }
   if (head_.content_length.value_or(0) > largest_body_) {
     refuse_request(ErrorCode::kTooLarge,
                    fmt::format("expected a body of at most {} bytes", largest_body_));

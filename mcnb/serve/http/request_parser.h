@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,8 +42,10 @@ class RequestParser {
  public:
   enum class State : std::uint8_t { kHead, kBody, kComplete, kRefused };
 
-  // Bodies of more than `largest_body` bytes are refused, as soon as that is known.
-  explicit RequestParser(std::size_t largest_body) : largest_body_(largest_body) {}
+  // Bodies of more than `largest_body` bytes are refused, as soon as that is known; those sent to
+  // kUploadPath may have `largest_upload`.
+  explicit RequestParser(std::size_t largest_body, std::size_t largest_upload = 0)
+      : largest_body_(largest_body), largest_upload_(std::max(largest_body, largest_upload)) {}
 
   // Reads bytes and returns how many it used: at least one, unless the request is complete or
   // refused. It stops after the head, so that the caller can judge it before the body is read, at
@@ -54,6 +57,7 @@ class RequestParser {
   bool has_begun() const { return begun_; }
   // Requires that the state is not kHead.
   const RequestHead& head() const { return head_; }
+  std::size_t body_bytes() const { return body_.size(); }  // so far
   // Requires kComplete.
   std::string take_body() { return std::move(body_); }
   // Requires kRefused.
@@ -84,6 +88,7 @@ class RequestParser {
   [[noreturn]] static void refuse(std::string message);
 
   std::size_t largest_body_;
+  std::size_t largest_upload_;
   State state_ = State::kHead;
   Part part_ = Part::kRequestLine;
   bool begun_ = false;

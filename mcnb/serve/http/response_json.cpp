@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "mcnb/base/json_writer.h"
+#include "mcnb/serve/model/event_keys.h"
 
 namespace mcnb {
 namespace {
@@ -34,9 +35,8 @@ void write_explanation(JsonWriter& out, const Decision& decision) {
   out.end_array();
 }
 
-void write_decision(JsonWriter& out, const Decision& decision) {
-  out.field("eventId", decision.event_id)
-      .field("rewardActionId", decision.actions[decision.chosen].id);
+void write_answer(JsonWriter& out, const Decision& decision) {
+  out.field("rewardActionId", decision.actions[decision.chosen].id);
   out.key("ranking").begin_array();
   for (const std::uint32_t index : decision.ranking) {
     out.begin_object()
@@ -69,6 +69,23 @@ std::vector<float> rounded(std::vector<float> values) {
   return values;
 }
 
+// The slot's own name and its answer, of which the probability is that given the slots before it.
+void begin_slot(JsonWriter& out, const Decision& decision) {
+  out.begin_object()
+      .field("id", decision.slot.ids[decision.slot.index])
+      .field("probability", decision.actions[decision.chosen].probability);
+  write_answer(out, decision);
+}
+
+void write_found(JsonWriter& out, const FoundEvent& event, bool waiting) {
+  const Decision& decision = event.decision;
+  out.field("waiting", waiting)
+      .field("preferredActionId", decision.actions[decision.preferred].id)
+      .field("propensity", decision.actions[decision.chosen].probability);
+  write_outcome(out, event);
+  write_explanation(out, decision);
+}
+
 void write_options(JsonWriter& out, const ModelOptions& options) {
   out.field("policy", options.policy.name);
   out.key("options").begin_object();
@@ -89,7 +106,8 @@ void write_options(JsonWriter& out, const ModelOptions& options) {
       .field("waitingSeconds", options.waiting_seconds)
       .field("defaultReward", options.default_reward)
       .field("aggregation", name_of(options.aggregation))
-      .field("estimates", options.estimates);
+      .field("estimates", options.estimates)
+      .field("keepFeatures", options.keep_features);
 }
 
 void write_estimate(JsonWriter& out, const char* name, const RunningValue& estimate) {
@@ -201,8 +219,8 @@ void write_report(JsonWriter& out, const ModelReport& report, bool values) {
 
 std::string write_rank(const Decision& decision, bool explain, Dialect dialect) {
   JsonWriter out;
-  out.begin_object();
-  write_decision(out, decision);
+  out.begin_object().field("eventId", decision.event_id);
+  write_answer(out, decision);
   if (dialect == Dialect::kOwn) {
     out.field("modelVersion", decision.model_version);
     if (explain) {
@@ -213,23 +231,55 @@ std::string write_rank(const Decision& decision, bool explain, Dialect dialect) 
   return out.take();
 }
 
-std::string write_event(const FoundEvent& event, bool waiting) {
-  const Decision& decision = event.decision;
+std::string write_slots(const std::vector<Decision>& slots, bool explain, Dialect dialect) {
   JsonWriter out;
-  out.begin_object();
-  write_decision(out, decision);
-  out.field("userId", decision.user_id)
+  out.begin_object().field("eventId", slots.front().event_id);
+  if (dialect == Dialect::kOwn) {
+    write_answer(out, slots.front());
+    out.field("modelVersion", slots.front().model_version);
+  }
+  out.key("slots").begin_array();
+  for (const Decision& decision : slots) {
+    if (dialect != Dialect::kOwn) {
+      out.begin_object()
+          .field("id", decision.slot.ids[decision.slot.index])
+          .field("rewardActionId", decision.actions[decision.chosen].id)
+          .end_object();
+      continue;
+    }
+    begin_slot(out, decision);
+    if (explain) {
+      write_explanation(out, decision);
+    }
+    out.end_object();
+  }
+  out.end_array().end_object();
+  return out.take();
+}
+
+std::string write_event(const std::vector<FoundEvent>& slots,
+                        const std::vector<ModelHost::FoundDecision>& found) {
+  const Decision& decision = slots.front().decision;
+  JsonWriter out;
+  out.begin_object()
+      .field("eventId", decision.event_id)
+      .field("userId", decision.user_id)
       .field("time", decision.time)
       .field("mode", name_of(decision.mode))
       .field("deferred", decision.deferred)
-      .field("waiting", waiting)
-      .field("preferredActionId", decision.actions[decision.preferred].id)
-      .field("propensity", decision.actions[decision.chosen].probability)
       .field("modelVersion", decision.model_version);
-  write_outcome(out, event);
-  write_explanation(out, decision);
-  out.end_object();
-  return out.take();
+  write_answer(out, decision);
+  write_found(out, slots.front(), found.front().waiting);
+  if (decision.slot.ids.empty()) {
+    return out.end_object().take();
+  }
+  out.key("slots").begin_array();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    begin_slot(out, slots[i].decision);
+    write_found(out, slots[i], found[i].waiting);
+    out.end_object();
+  }
+  return out.end_array().end_object().take();
 }
 
 std::string write_events(const std::vector<FoundEvent>& events) {
@@ -238,10 +288,13 @@ std::string write_events(const std::vector<FoundEvent>& events) {
   for (const FoundEvent& event : events) {
     const Decision& decision = event.decision;
     out.begin_object()
-        .field("eventId", decision.event_id)
+        .field("eventId", event_of_slot(decision.event_id))
         .field("userId", decision.user_id)
-        .field("time", decision.time)
-        .field("rewardActionId", decision.actions[decision.chosen].id)
+        .field("time", decision.time);
+    if (!decision.slot.ids.empty()) {
+      out.field("slot", decision.slot.ids[decision.slot.index]);
+    }
+    out.field("rewardActionId", decision.actions[decision.chosen].id)
         .field("propensity", decision.actions[decision.chosen].probability)
         .field("explored", decision.chosen != decision.preferred);
     write_outcome(out, event);

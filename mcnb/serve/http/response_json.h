@@ -12,8 +12,11 @@ namespace mcnb {
 // From structs to the JSON bodies of responses. The schemas are in openapi_schemas.cpp.
 
 std::string write_rank(const Decision& decision, bool explain, Dialect dialect);
-// `waiting`: whether rewards of the event still count.
-std::string write_event(const FoundEvent& event, bool waiting);
+// Of the decisions of all slots of an event. The first slot's answer is also that of the event.
+std::string write_slots(const std::vector<Decision>& slots, bool explain, Dialect dialect);
+// An event, or all slots of one; `found` says which of them still wait for rewards.
+std::string write_event(const std::vector<FoundEvent>& slots,
+                        const std::vector<ModelHost::FoundDecision>& found);
 std::string write_events(const std::vector<FoundEvent>& events);
 std::string write_user_map(const UserMap& map);
 std::string write_look(const ModelHost::Behind& behind, const LookNames& names);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "mcnb/base/error.h"
@@ -23,11 +24,13 @@ std::string object_with(std::string_view name, std::string_view value) {
 }  // namespace
 
 Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics& requests,
-                   std::string personalizer_model, Reload reload, ListNodes list_nodes)
+                   std::string personalizer_model, std::string store, Reload reload,
+                   ListNodes list_nodes)
     : engine_(engine),
       metrics_(metrics),
       requests_(requests),
       personalizer_model_(std::move(personalizer_model)),
+      store_(std::move(store)),
       reload_(std::move(reload)),
       list_nodes_(std::move(list_nodes)),
       live_streams_(std::make_shared<std::map<std::string, std::size_t>>()) {}
@@ -47,6 +50,38 @@ Reply Handlers::submit(const Call& call, Task task, std::function<std::string()>
       throw RequestRefused(*error);
     }
     return body();
+  };
+  return {start, finish};
+}
+
+Reply Handlers::submit_all(const Call& call, std::vector<Task> tasks) const {
+  for (const Task& task : tasks) {
+    base_of(task).client = call.client;
+  }
+  const auto start = [&engine = engine_, tasks](std::function<void()> done) {
+    const auto left = std::make_shared<std::atomic<std::size_t>>(tasks.size());
+    const auto one_done = [left, done = std::move(done)] {
+      if (left->fetch_sub(1) == 1) {
+        done();
+      }
+    };
+    for (const Task& task : tasks) {
+      base_of(task).done = one_done;
+    }
+    for (const Task& task : tasks) {
+      if (!engine.submit(task)) {
+        one_done();  // its error says why
+      }
+    }
+    return true;
+  };
+  const auto finish = [tasks] {
+    for (const Task& task : tasks) {
+      if (const std::optional<ServiceError>& error = base_of(task).error) {
+        throw RequestRefused(*error);
+      }
+    }
+    return std::string();
   };
   return {start, finish};
 }

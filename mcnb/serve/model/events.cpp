@@ -11,6 +11,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::size_t kLongestPartName = 64;
+constexpr std::size_t kLongestFeatures = std::size_t{1} << 20;   // bytes of JSON
 constexpr std::size_t kLargestFitResult = std::size_t{1} << 30;  // bytes
 
 // Bits of the flags of a decision.
@@ -18,7 +19,10 @@ constexpr std::uint8_t kDeferred = 1;
 constexpr std::uint8_t kNamedParts = 2;
 constexpr std::uint8_t kEstimatedSizes = 4;
 constexpr std::uint8_t kChallenged = 8;
-constexpr std::uint8_t kAllFlags = kDeferred | kNamedParts | kEstimatedSizes | kChallenged;
+constexpr std::uint8_t kSlotted = 16;
+constexpr std::uint8_t kKept = 32;
+constexpr std::uint8_t kAllFlags =
+    kDeferred | kNamedParts | kEstimatedSizes | kChallenged | kSlotted | kKept;
 
 // The parts of a decision that does not name them: those of MCNB, and those that every policy
 // reported before parts had names.
@@ -28,21 +32,47 @@ void put(ByteWriter& out, const Arrival& event) { out.put(event.user); }
 
 Arrival get_arrival(ByteReader& in) { return {.user = in.get<std::uint64_t>()}; }
 
+std::uint8_t flags_of(const Decision& event) {
+  const auto bit = [](bool set, std::uint8_t flag) { return set ? flag : std::uint8_t{0}; };
+  return static_cast<std::uint8_t>(
+      bit(event.deferred, kDeferred) | bit(event.part_names != kUnnamedParts, kNamedParts) |
+      bit(event.estimated_sizes, kEstimatedSizes) | bit(!event.challenged.empty(), kChallenged) |
+      bit(!event.slot.ids.empty(), kSlotted) | bit(event.kept.has_value(), kKept));
+}
+
+// What only some decisions have.
+void put_rest(ByteWriter& out, const Decision& event) {
+  if (!event.challenged.empty()) {
+    out.put_all(std::span(event.challenged));
+  }
+  if (!event.slot.ids.empty()) {
+    out.put(event.slot.index);
+    out.put(static_cast<std::uint32_t>(event.slot.ids.size()));
+    for (const std::string& id : event.slot.ids) {
+      out.write_string(id);
+    }
+  }
+  if (event.kept) {
+    out.write_string(event.kept->context);
+    out.write_string(event.kept->slot);
+    for (const std::string& features : event.kept->actions) {
+      out.write_string(features);
+    }
+  }
+}
+
 void put(ByteWriter& out, const Decision& event) {
   out.write_string(event.event_id);
   out.write_string(event.user_id);
   out.put(event.time);
   out.put(event.model_version);
   out.put(static_cast<std::uint8_t>(event.mode));
-  const bool named = event.part_names != kUnnamedParts;
-  const bool challenged = !event.challenged.empty();
-  out.put(static_cast<std::uint8_t>((event.deferred ? kDeferred : 0) | (named ? kNamedParts : 0) |
-                                    (event.estimated_sizes ? kEstimatedSizes : 0) |
-                                    (challenged ? kChallenged : 0)));
+  const std::uint8_t flags = flags_of(event);
+  out.put(flags);
   out.put(event.chosen);
   out.put(event.preferred);
   out.put(event.arm);
-  if (named) {
+  if ((flags & kNamedParts) != 0) {
     out.put(static_cast<std::uint32_t>(event.part_names.size()));
     for (const std::string& name : event.part_names) {
       out.write_string(name);
@@ -66,9 +96,7 @@ void put(ByteWriter& out, const Decision& event) {
   }
   out.put_all(std::span(event.ranking));
   out.put_all(std::span(event.features));
-  if (challenged) {
-    out.put_all(std::span(event.challenged));
-  }
+  put_rest(out, event);
 }
 
 bool is_permutation(const std::vector<std::uint32_t>& ranking, std::size_t count) {
@@ -97,6 +125,29 @@ std::vector<std::string> get_part_names(ByteReader& in) {
   return names;
 }
 
+SlotOfEvent get_slot(ByteReader& in) {
+  SlotOfEvent slot;
+  slot.index = in.get<std::uint32_t>();
+  const auto count = in.get<std::uint32_t>();
+  if (count == 0 || count > kMostSlots || slot.index >= count) {
+    in.fail("a slot that its event cannot have");
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    slot.ids.push_back(in.read_string(kLongestId));
+  }
+  return slot;
+}
+
+CallerFeatures get_kept(ByteReader& in, std::size_t actions) {
+  CallerFeatures kept;
+  kept.context = in.read_string(kLongestFeatures);
+  kept.slot = in.read_string(kLongestFeatures);
+  for (std::size_t i = 0; i < actions; ++i) {
+    kept.actions.push_back(in.read_string(kLongestFeatures));
+  }
+  return kept;
+}
+
 LoggedAction get_action(ByteReader& in, const Decision& event) {
   LoggedAction action;
   action.id = in.read_string(kLongestId);
@@ -120,6 +171,17 @@ LoggedAction get_action(ByteReader& in, const Decision& event) {
     in.fail("a probability outside [0, 1]");
   }
   return action;
+}
+
+// What each challenger would have chosen.
+std::vector<std::uint32_t> get_challenged(ByteReader& in, const Decision& event) {
+  std::vector<std::uint32_t> challenged = in.get_all<std::uint32_t>(kMostChallengers);
+  if (challenged.empty() || !std::ranges::all_of(challenged, [&](std::uint32_t index) {
+        return index < event.actions.size() && event.actions[index].eligible;
+      })) {
+    in.fail("not what challengers can choose");
+  }
+  return challenged;
 }
 
 Decision get_decision(ByteReader& in, std::size_t dimension) {
@@ -149,13 +211,13 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   event.ranking = in.get_all<std::uint32_t>(count);
   event.features = in.get_all<float>(count * dimension);
   if ((flags & kChallenged) != 0) {
-    event.challenged = in.get_all<std::uint32_t>(kMostChallengers);
-    if (event.challenged.empty() ||
-        !std::ranges::all_of(event.challenged, [&](std::uint32_t index) {
-          return index < count && event.actions[index].eligible;
-        })) {
-      in.fail("not what challengers can choose");
-    }
+    event.challenged = get_challenged(in, event);
+  }
+  if ((flags & kSlotted) != 0) {
+    event.slot = get_slot(in);
+  }
+  if ((flags & kKept) != 0) {
+    event.kept = get_kept(in, count);
   }
   if (!is_permutation(event.ranking, count) || event.features.size() != count * dimension ||
       !event.actions[event.chosen].eligible ||
@@ -310,6 +372,16 @@ Promotion get_promotion(ByteReader& in) {
   return event;
 }
 
+void put(ByteWriter& out, const Start& event) {
+  out.put(event.time);
+  out.write_string(event.state);
+}
+
+Start get_start(ByteReader& in) {
+  const auto time = in.get<std::int64_t>();
+  return {.time = time, .state = in.read_string(kLargestFitResult)};
+}
+
 Event get_event(ByteReader& in, EventKind kind, std::size_t dimension) {
   switch (kind) {
     case EventKind::kArrival:
@@ -336,6 +408,8 @@ Event get_event(ByteReader& in, EventKind kind, std::size_t dimension) {
       return get_challenger_end(in);
     case EventKind::kPromotion:
       return get_promotion(in);
+    case EventKind::kStart:
+      return get_start(in);
   }
   in.fail("an unknown kind of event");
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,8 +34,23 @@ struct LoggedAction {
   bool eligible = true;               // false if the caller excluded it
 };
 
+// Which of several slots of an event a decision fills, such as positions on a page.
+struct SlotOfEvent {
+  std::uint32_t index = 0;
+  std::vector<std::string> ids;  // of all slots of the event, in their order; empty: it has none
+
+  bool operator==(const SlotOfEvent&) const = default;
+};
+
+// The features of a request as the caller wrote them, as JSON; empty: there were none.
+struct CallerFeatures {
+  std::string context;
+  std::string slot;
+  std::vector<std::string> actions;
+};
+
 struct Decision {
-  std::string event_id;
+  std::string event_id;  // of a further slot: slot_event_id
   std::string user_id;
   std::int64_t time = 0;  // milliseconds since 1970
   std::uint64_t model_version = 0;
@@ -50,6 +66,8 @@ struct Decision {
   std::vector<float> features;          // of all actions, `dimension` numbers each
   // What the challengers would have chosen, in their order: indices, of eligible actions.
   std::vector<std::uint32_t> challenged;
+  SlotOfEvent slot;
+  std::optional<CallerFeatures> kept;  // if the model keeps them
 };
 
 struct Reward {
@@ -110,9 +128,15 @@ struct Promotion {
   std::string keep_as = {};  // the policy until now becomes a challenger of this name, unless empty
 };
 
+// A model begins with what was learned elsewhere. The first event of its log.
+struct Start {
+  std::int64_t time = 0;
+  std::string state = {};  // Model::start_state
+};
+
 using Event =
     std::variant<Arrival, Decision, Reward, Activation, Expiry, Forgetting, SettingsChange,
-                 FitBegin, FitResult, ChallengerBegin, ChallengerEnd, Promotion>;
+                 FitBegin, FitResult, ChallengerBegin, ChallengerEnd, Promotion, Start>;
 
 // The numbers are stored in the log: append new ones, never renumber.
 enum class EventKind : std::uint8_t {
@@ -128,8 +152,12 @@ enum class EventKind : std::uint8_t {
   kChallengerBegin = 10,
   kChallengerEnd = 11,
   kPromotion = 12,
+  kStart = 13,
 };
 EventKind kind_of(const Event& event);
+
+// The rows of events that concern all users have this instead of the hash of a user.
+inline constexpr std::uint64_t kAllUsers = ~std::uint64_t{0};
 
 // The bytes of an event in the log.
 std::string encode_event(const Event& event);

@@ -28,6 +28,8 @@ struct RankRequest {
   std::vector<bool> eligible;   // by action; false if the caller excluded it
   bool deferred = false;
   bool explain = false;
+  SlotOfEvent slot = {};
+  std::optional<CallerFeatures> kept = {};  // are to be kept
 };
 
 enum class RewardOutcome {
@@ -92,6 +94,8 @@ class Model {
   Model(const ModelOptions& options, ThreadPool& threads);
 
   const ModelOptions& options() const { return options_; }
+  // The policy with which the model was made; challengers may have been promoted since.
+  const PolicySpec& first_policy() const { return first_policy_; }
   const ModelCounts& counts() const { return counts_; }
   std::uint64_t version() const { return counts_.learned; }
   std::int64_t last_time() const { return last_time_; }
@@ -208,6 +212,18 @@ class Model {
   // The fit of the model's own policy; nullptr if there is none.
   std::shared_ptr<BackgroundFit> fit_in_progress() const;
 
+  // What this model has learned, as a Start of another one with its options that are no settings:
+  // its users and its policy, without challengers, waiting events and estimates.
+  std::string start_state();
+  // Learns a reward of a log, without an event: for models of which only the state is kept, as the
+  // Start of another one. The features are those of the arm.
+  void learn_logged(std::string_view user_id, RoundId round, std::uint32_t arm,
+                    std::span<const float> features, float reward);
+  // What a policy has learned elsewhere, as a Start of this model, which has the policy's options,
+  // inputs and seed. `users`: their names, by number; none if the policy has one user. Throws Error
+  // (kUsage) if they do not fit the model.
+  std::string start_state_of(const Policy& policy, const std::vector<std::string>& users) const;
+
   // Gives a new user a learner that has learned one sample, without an event: for benchmarks that
   // make a large state in seconds. No log has such a state, only a snapshot of it. Requires a model
   // without groups.
@@ -261,6 +277,7 @@ class Model {
   void on(const ChallengerBegin& event);
   void on(const ChallengerEnd& event);
   void on(const Promotion& event);
+  void on(const Start& event);
   void end(WaitingEvent event);
   float lesson_weight(const Decision& event) const;
   void note_outcome(const Decision& event, const WaitingEvent& waiting);

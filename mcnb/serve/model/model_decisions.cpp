@@ -150,6 +150,8 @@ Decision Model::decide_one(const RankRequest& request, const std::vector<Score>&
   decision.mode = options_.mode;
   decision.deferred = request.deferred;
   decision.features = request.features;
+  decision.slot = request.slot;
+  decision.kept = request.kept;
   std::vector<std::uint32_t> eligible;
   for (std::uint32_t i = 0; i < request.actions.size(); ++i) {
     decision.actions.push_back({.id = request.actions[i], .eligible = request.eligible[i]});

@@ -64,6 +64,8 @@ const OptionTable<ModelOptions>& settings_table() {
                           "of several rewards: the first, at once, or one of all, at the end");
     t.yes_no("estimates", &O::estimates,
              "whether what decisions earn, and would have earned, is counted");
+    t.yes_no("keepFeatures", &O::keep_features,
+             "whether the log has the caller's features, beside the numbers they are hashed into");
     return t;
   }();
   return kTable;

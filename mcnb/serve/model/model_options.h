@@ -39,13 +39,16 @@ struct ModelOptions {
   double waiting_seconds = 600.0;
   double default_reward = 0.0;
   Aggregation aggregation = Aggregation::kEarliest;
-  bool estimates = true;  // what decisions earn, and would have earned, is counted
+  bool estimates = true;       // what decisions earn, and would have earned, is counted
+  bool keep_features = false;  // the log has the caller's features, too
 };
 
 // Limits that hold for every model.
 inline constexpr std::size_t kMostActions = 1'000;
 inline constexpr std::size_t kLongestId = 256;   // bytes of an event, user, action or reward id
 inline constexpr std::size_t kLongestName = 64;  // of a model
+inline constexpr const char* kEverybody = "everybody";  // the user of requests that name none
+inline constexpr std::size_t kMostSlots = 100;          // of one event
 inline constexpr std::size_t kMostDimension = 4'096;
 inline constexpr std::size_t kMostNumbers = 262'144;  // actions times dimension: 1 MiB a row
 inline constexpr std::size_t kMostRewards = 64;       // of one event

@@ -39,6 +39,10 @@ struct StoredModel {
   OptionValues options;  // also those that the program which made the model did not know yet
   bool complete = true;  // no event has been erased, so replay from position 0 gives the state
   std::uint64_t last_position = 0;  // of the last event that was committed, erased or not
+  // The kind of node (computing_kind) that made all rows after `computed_from`. Empty: nobody noted
+  // it.
+  std::string computed_by;
+  std::uint64_t computed_from = 0;
 };
 
 // A user whose events up to a position are still to be erased.
@@ -96,6 +100,11 @@ class LogStore {
   virtual std::uint32_t highest_model_id() = 0;
   // Ids of all models that have rows, including removed ones.
   virtual std::vector<std::uint32_t> models_with_rows() = 0;
+
+  // Notes, durably, that nodes of this kind make the rows of the model after a position. A store
+  // that only one process uses keeps no such notes.
+  virtual void note_kind(std::uint32_t /*model*/, const std::string& /*kind*/,
+                         std::uint64_t /*after*/) {}
 
   // All or nothing. The batch is durable when `commit` returns. If it throws, the batch is normally
   // not stored, but the failure may have come after the disk took it: read the models again before

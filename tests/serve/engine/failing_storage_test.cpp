@@ -108,13 +108,15 @@ class Client {
 
   void forget() {
     notes_.asked_leave = true;
-    Erasure erasure;
-    if (!attempt([&] { erasure = host_.forget("m", kLeaver, 3000); })) {
+    std::vector<Erasure> erasures;
+    if (!attempt([&] { erasures = host_.forget("m", kLeaver, 3000); })) {
       return;
     }
     keep_snapshot(true);
     try {
-      storage_->erase_user(erasure);
+      for (const Erasure& erasure : erasures) {
+        storage_->erase_user(erasure);
+      }
       notes_.left = true;
     } catch (const Error&) {
       // The erasure stays recorded, so the engine finishes it after a restart.

@@ -19,7 +19,8 @@ inline std::vector<CurlCommand> curl_commands(const std::string& text) {
   for (std::sregex_iterator it(text.begin(), text.end(), begin); it != std::sregex_iterator();
        ++it) {
     const std::smatch& found = *it;
-    const bool has_body = found[4].str().find("--json ") != std::string::npos;
+    const bool has_body = found[4].str().find("--json ") != std::string::npos ||
+                          found[4].str().find("--data-binary ") != std::string::npos;
     commands.push_back({found[2].matched ? found[2].str() : has_body ? "POST" : "GET", found[3]});
   }
   return commands;

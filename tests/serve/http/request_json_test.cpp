@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "mcnb/logs/features.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/response_json.h"
-#include "mcnb/logs/features.h"
 #include "tests/serve/http/refusal.h"
 
 namespace mcnb::request_json_test {
@@ -115,7 +115,7 @@ TEST(RequestJson, KeysThatOccurTwiceAreRefusedByName) {
 }
 
 TEST(RequestJson, RewardsAreNumbersFromZeroToOne) {
-  EXPECT_EQ(read_reward(R"({"value":0.5,"rewardId":"r"})", Dialect::kOwn).value, 0.5F);
+  EXPECT_EQ(read_reward(R"({"value":0.5,"rewardId":"r"})", Dialect::kOwn).reward.value, 0.5F);
   for (const char* body : {R"({"value":1.5})", R"({"value":-0.1})", R"({"value":"1"})", "{}"}) {
     EXPECT_EQ(refusal_of([&] { read_reward(body, Dialect::kOwn); }), "400 bad_field value");
   }

@@ -166,6 +166,8 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   decision.part_names = {"first", "second", "third"};
   decision.estimated_sizes = true;
   decision.challenged = {2, 0};
+  decision.slot = {1, {"top", "side"}};
+  decision.kept = CallerFeatures{"{\"a\":1}", "", {"{}", "[1,2]", ""}};
   for (LoggedAction& action : decision.actions) {
     action.cluster_found = 3;
     action.cluster_visited = 40;
@@ -176,7 +178,8 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   EXPECT_EQ(in.number<std::int64_t>(), decision.time);
   EXPECT_EQ(in.number<std::uint64_t>(), decision.model_version);
   EXPECT_EQ(in.number<std::uint8_t>(), 0) << "mode";
-  EXPECT_EQ(in.number<std::uint8_t>(), 15) << "deferred, named parts, estimated sizes, challengers";
+  EXPECT_EQ(in.number<std::uint8_t>(), 63)
+      << "deferred, named parts, estimated sizes, challengers, slots, kept features";
   EXPECT_EQ(in.number<std::uint32_t>(), decision.chosen);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.preferred);
   EXPECT_EQ(in.number<std::uint32_t>(), decision.arm);
@@ -199,6 +202,13 @@ TEST(FormatsPage, ADecisionIsReadAsThePageSays) {
   EXPECT_EQ(in.list<std::uint32_t>(), decision.ranking);
   EXPECT_EQ(in.list<float>(), decision.features);
   EXPECT_EQ(in.list<std::uint32_t>(), decision.challenged);
+  EXPECT_EQ(in.number<std::uint32_t>(), 1U) << "slot";
+  EXPECT_EQ(in.number<std::uint32_t>(), 2U) << "slots";
+  EXPECT_EQ(in.text(), "top");
+  EXPECT_EQ(in.text(), "side");
+  for (const char* const features : {"{\"a\":1}", "", "{}", "[1,2]", ""}) {
+    EXPECT_EQ(in.text(), features);
+  }
   EXPECT_EQ(in.left(), 0U);
 }
 

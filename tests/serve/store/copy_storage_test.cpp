@@ -16,8 +16,8 @@ namespace {
 
 std::string new_url() {
   const std::string url = cases::PostgresServer::shared().new_database();
-  EXPECT_TRUE(migrate_postgres(url));
-  EXPECT_FALSE(migrate_postgres(url));
+  EXPECT_EQ(migrate_postgres(url), Migrated::kMade);
+  EXPECT_EQ(migrate_postgres(url), Migrated::kNothing);
   return url;
 }
 

@@ -6,6 +6,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/log_lines.h"
+#include "mcnb/serve/model/computing_kind.h"
 
 namespace mcnb {
 namespace {
@@ -20,17 +21,31 @@ std::int64_t nanoseconds_now() {
 
 std::string application_of(std::int64_t epoch) { return fmt::format("mcnb owner {}", epoch); }
 
+// Why a node of this kind must not take over: a model whose last rows were made by another kind of
+// node, which left no snapshot after them. Empty if there is none.
+std::string rows_of_others(PostgresConnection& connection) {
+  const std::string kind = computing_kind();
+  const PostgresRows rows = connection.run(
+      "SELECT name, computed_by FROM mcnb.models CROSS JOIN LATERAL (SELECT "
+      "greatest(last_position, "
+      "(SELECT max(position) FROM mcnb.log WHERE model = id)) AS last) AS ends WHERE computed_by "
+      "NOT IN ('', $1) AND last > 0 AND NOT EXISTS (SELECT FROM mcnb.snapshots WHERE "
+      "snapshots.model = models.id AND NOT aside AND snapshots.position = last) ORDER BY id LIMIT "
+      "1",
+      PostgresValues().text(kind));
+  return rows.empty() ? "" : computed_elsewhere(rows.text(0, 0), rows.text(0, 1), kind);
+}
+
 }  // namespace
 
 PostgresLease::PostgresLease(const std::string& url, const StoreOptions& options)
     : name_(postgres_name(url)), options_(options), taker_(url, true), renewer_(url, false) {
-  if (const std::string owner = try_take(); !owner.empty()) {
+  if (const std::string reason = try_take(); !reason.empty()) {
     if (!options_.may_follow) {
-      throw Error(ErrorKind::kSystem,
-                  fmt::format("{}: node \"{}\" serves this store", name_, owner));
+      throw Error(ErrorKind::kSystem, fmt::format("{}: {}", name_, reason));
     }
     taken_ = true;
-    set_owner(owner);
+    set_reason(reason);
   }
   keeper_ = std::thread([this] { keep(); });
 }
@@ -50,7 +65,7 @@ void PostgresLease::give_back() {
   if (taken_.exchange(true)) {
     return;
   }
-  set_owner("the next one");
+  set_reason("this node has given the lease to the next one");
   try {
     renewer_.open().run(
         "UPDATE mcnb.heartbeats SET expires = '-infinity' WHERE name = 'service' AND epoch = $1",
@@ -65,7 +80,7 @@ std::string PostgresLease::application() const { return application_of(epoch_); 
 std::string PostgresLease::loss() const {
   if (taken_) {
     const std::lock_guard lock(mutex_);
-    return fmt::format("{}: node \"{}\" serves this store", name_, owner_);
+    return fmt::format("{}: {}", name_, reason_);
   }
   if (nanoseconds_now() > valid_until_) {
     return fmt::format("{}: the lease ran out, because the database could not be reached", name_);
@@ -73,9 +88,9 @@ std::string PostgresLease::loss() const {
   return "";
 }
 
-void PostgresLease::set_owner(const std::string& node) {
+void PostgresLease::set_reason(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  owner_ = node;
+  reason_ = reason;
 }
 
 std::string PostgresLease::try_take() {
@@ -88,7 +103,11 @@ std::string PostgresLease::try_take() {
     if (rows.empty()) {
       throw Error(ErrorKind::kCorrupt, name_ + ": the row of the lease is missing");
     }
-    return rows.number(0, 2) != 0 ? rows.text(0, 1) : take_after(connection, rows.number(0, 0));
+    if (rows.number(0, 2) != 0) {
+      return fmt::format("node \"{}\" serves this store", rows.text(0, 1));
+    }
+    const std::string obstacle = rows_of_others(connection);
+    return obstacle.empty() ? take_after(connection, rows.number(0, 0)) : obstacle;
   } catch (...) {
     connection.drop();  // the transaction goes with the session
     throw;
@@ -122,7 +141,7 @@ std::string PostgresLease::take_after(PostgresConnection& connection, std::int64
                                                 name_, connection.warnings().front()));
   }
   if (results[1].changed() == 0) {
-    return "another one, which was faster";
+    return "another node, which was faster, serves this store";
   }
   epoch_ = former + 1;
   valid_until_ = before + milliseconds * 1'000'000;
@@ -134,8 +153,8 @@ void PostgresLease::take_again() {
   if (!taken_) {
     return;
   }
-  if (const std::string owner = try_take(); !owner.empty()) {
-    set_owner(owner);
+  if (const std::string reason = try_take(); !reason.empty()) {
+    set_reason(reason);
     require();
   }
 }
@@ -157,7 +176,7 @@ void PostgresLease::renew() {
     return;
   }
   if (rows.changed() == 0) {
-    set_owner("another one");
+    set_reason("another node serves this store");
     taken_ = true;
   } else {
     valid_until_ = before + static_cast<std::int64_t>(options_.lease_seconds * 1e9);

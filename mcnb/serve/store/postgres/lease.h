@@ -19,7 +19,9 @@ namespace mcnb {
 // it runs out `lease_seconds` after the last renewal.
 class PostgresLease : public Lease {
  public:
-  // If another node has the lease: throws Error (kSystem), or with `may_follow` begins without it.
+  // If another node has the lease, or it cannot be taken because a model was last computed by a
+  // node of another kind that left no snapshot: throws Error (kSystem), or with `may_follow` begins
+  // without it.
   PostgresLease(const std::string& url, const StoreOptions& options);
   // Gives the lease back.
   ~PostgresLease() override;
@@ -38,10 +40,10 @@ class PostgresLease : public Lease {
   void give_back();
 
  private:
-  // Returns the name of the node that has the lease; empty if it was taken.
+  // Returns why it could not be taken; empty if it was.
   std::string try_take();
   std::string take_after(PostgresConnection& connection, std::int64_t former);
-  void set_owner(const std::string& node);
+  void set_reason(const std::string& reason);
   void renew();
   void keep();
 
@@ -53,7 +55,7 @@ class PostgresLease : public Lease {
   std::atomic<bool> taken_{false};            // another node has it, or may have it
   std::atomic<std::int64_t> valid_until_{0};  // on the steady clock, in nanoseconds
   mutable std::mutex mutex_;                  // guards what follows
-  std::string owner_;                         // the node that has it instead
+  std::string reason_;                        // why it is not here
   std::condition_variable wake_;
   bool stopping_ = false;
   std::thread keeper_;

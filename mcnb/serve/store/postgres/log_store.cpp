@@ -55,14 +55,16 @@ void send_models(PostgresConnection& connection, const Batch& batch) {
   for (const Batch::ModelChange& change : batch.models) {
     if (const auto* made = std::get_if<StoredModel>(&change)) {
       const std::string options = encode_options(made->options);
-      connection.send("INSERT INTO mcnb.models VALUES($1, $2, $3, $4 <> 0, $5, $6)",
+      connection.send("INSERT INTO mcnb.models VALUES($1, $2, $3, $4 <> 0, $5, $6, $7, $8)",
                       PostgresValues()
                           .number(made->id)
                           .text(made->name)
                           .bytes(options)
                           .number(made->complete ? 1 : 0)
                           .number(to_signed(made->last_position))
-                          .number(to_signed(checksum_of(*made, options))));
+                          .number(to_signed(checksum_of(*made, options)))
+                          .text(made->computed_by)
+                          .number(to_signed(made->computed_from)));
       connection.send("UPDATE mcnb.service SET highest_model = greatest(highest_model, $1)",
                       PostgresValues().number(made->id));
     } else {
@@ -258,6 +260,16 @@ std::uint32_t PostgresLogStore::new_model_id() {
   return static_cast<std::uint32_t>(results.front().number(0, 0));
 }
 
+void PostgresLogStore::note_kind(std::uint32_t model, const std::string& kind,
+                                 std::uint64_t after) {
+  const Lock lock(keeper_.mutex);
+  keeper_.call(lease_->application());
+  keeper_.commit(lease_->epoch(), [&](PostgresConnection& connection) {
+    connection.send("UPDATE mcnb.models SET computed_by = $2, computed_from = $3 WHERE id = $1",
+                    PostgresValues().number(model).text(kind).number(to_signed(after)));
+  });
+}
+
 void PostgresLogStore::begin_as_copy(std::uint64_t id, std::uint32_t highest_model) {
   const Lock lock(keeper_.mutex);
   const std::vector<PostgresRows> results =
@@ -287,7 +299,9 @@ std::vector<StoredModel> PostgresLogStore::models() {
   return reading([&](PostgresConnection& connection) {
     const PostgresRows rows = connection.run(
         "SELECT id, name, options, complete, greatest(last_position, (SELECT max(position) FROM "
-        "mcnb.log WHERE model = id)), checksum FROM mcnb.models ORDER BY id");
+        "mcnb.log WHERE model = id)), checksum, computed_by, computed_from FROM mcnb.models ORDER "
+        "BY "
+        "id");
     std::vector<StoredModel> models;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       StoredModel model;
@@ -295,6 +309,8 @@ std::vector<StoredModel> PostgresLogStore::models() {
       model.name = rows.text(i, 1);
       model.complete = rows.number(i, 3) != 0;
       model.last_position = to_unsigned(rows.number(i, 4));
+      model.computed_by = rows.text(i, 6);
+      model.computed_from = to_unsigned(rows.number(i, 7));
       const std::string where = fmt::format("{}: table models, row {}", name_, model.id);
       if (checksum_of(model, rows.bytes(i, 2)) != to_unsigned(rows.number(i, 5))) {
         throw Error(ErrorKind::kCorrupt, where +

@@ -31,6 +31,7 @@ class PostgresLogStore : public LogStore {
   std::uint32_t new_model_id() override;
   std::uint32_t highest_model_id() override;
   std::vector<std::uint32_t> models_with_rows() override;
+  void note_kind(std::uint32_t model, const std::string& kind, std::uint64_t after) override;
   void commit(const Batch& batch) override;
   // What is committed is on disk, and on the standby: there is nothing to note.
   void acknowledge() override {}

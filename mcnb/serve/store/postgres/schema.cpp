@@ -16,7 +16,8 @@ constexpr const char* kSchema[] = {
     "NULL, id bigint NOT NULL, highest_model bigint NOT NULL, given_model bigint NOT NULL)",
     "CREATE TABLE mcnb.models(id bigint PRIMARY KEY, name text COLLATE \"C\" NOT NULL UNIQUE, "
     "options bytea NOT NULL, complete boolean NOT NULL, last_position bigint NOT NULL, checksum "
-    "bigint NOT NULL)",
+    "bigint NOT NULL, computed_by text NOT NULL DEFAULT '', computed_from bigint NOT NULL DEFAULT "
+    "0)",
     "CREATE TABLE mcnb.log(position bigint NOT NULL, time bigint NOT NULL, user_hash bigint NOT "
     "NULL, checksum bigint NOT NULL, model integer NOT NULL, kind smallint NOT NULL, body bytea "
     "NOT NULL, PRIMARY KEY(model, position))",
@@ -50,7 +51,7 @@ constexpr const char* kSchema[] = {
     "plpgsql AS $$ BEGIN PERFORM 1 FROM mcnb.leases WHERE name = the_name AND epoch = the_epoch "
     "FOR SHARE; IF NOT FOUND THEN RAISE EXCEPTION 'another node has taken over' USING ERRCODE = "
     "'MC001'; END IF; END $$",
-    "INSERT INTO mcnb.service VALUES(true, 1, ('x' || substr(md5(gen_random_uuid()::text), 1, "
+    "INSERT INTO mcnb.service VALUES(true, 2, ('x' || substr(md5(gen_random_uuid()::text), 1, "
     "16))::bit(64)::bigint & 9223372036854775807, 0, 0)",
     "INSERT INTO mcnb.leases VALUES('service', 0, '', '')",
     "INSERT INTO mcnb.heartbeats VALUES('service', 0, '-infinity')",
@@ -58,25 +59,45 @@ constexpr const char* kSchema[] = {
     "INSERT INTO mcnb.probe VALUES(true, '')",
 };
 
+// From layout 1. Whoever uses the tables makes it wait; it gives up before others wait for it long.
+constexpr const char* kToLayout2[] = {
+    "SELECT set_config('lock_timeout', '5s', true)",
+    "ALTER TABLE mcnb.models ADD COLUMN computed_by text NOT NULL DEFAULT '', ADD COLUMN "
+    "computed_from bigint NOT NULL DEFAULT 0",
+    "UPDATE mcnb.service SET layout = 2",
+};
+
 bool has_tables(PostgresConnection& connection) {
   return connection.run("SELECT to_regclass('mcnb.service') IS NOT NULL").number(0, 0) != 0;
 }
 
+std::int64_t layout_of(PostgresConnection& connection) {
+  const PostgresRows rows = connection.run("SELECT layout FROM mcnb.service");
+  return rows.empty() ? 0 : rows.number(0, 0);
+}
+
 }  // namespace
 
-bool migrate_postgres(const std::string& url) {
+Migrated migrate_postgres(const std::string& url) {
   PostgresConnection connection(url);
   // Two that migrate at once: the second one waits, and then finds the tables.
   connection.run("SELECT pg_advisory_lock(5570458)");
-  if (has_tables(connection)) {
-    check_postgres_schema(connection);
-    return false;
+  if (!has_tables(connection)) {
+    for (const char* statement : kSchema) {
+      connection.send(statement);
+    }
+    connection.finish();
+    return Migrated::kMade;
   }
-  for (const char* statement : kSchema) {
-    connection.send(statement);
+  if (layout_of(connection) == 1) {
+    for (const char* statement : kToLayout2) {
+      connection.send(statement);
+    }
+    connection.finish();
+    return Migrated::kChanged;
   }
-  connection.finish();
-  return true;
+  check_postgres_schema(connection);
+  return Migrated::kNothing;
 }
 
 void check_postgres_schema(PostgresConnection& connection) {
@@ -86,8 +107,14 @@ void check_postgres_schema(PostgresConnection& connection) {
                             "with this store once, as a user who may make a schema",
                             connection.name()));
   }
-  const PostgresRows rows = connection.run("SELECT layout FROM mcnb.service");
-  const std::int64_t layout = rows.empty() ? 0 : rows.number(0, 0);
+  const std::int64_t layout = layout_of(connection);
+  if (layout > 0 && layout < kPostgresLayout) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: the tables have layout {}, and this version of mcnb needs layout "
+                            "{}: run `mcnb serve --migrate` with this store once, as the user who "
+                            "made them",
+                            connection.name(), layout, kPostgresLayout));
+  }
   if (layout != kPostgresLayout) {
     throw Error(ErrorKind::kCorrupt,
                 fmt::format("{}: the tables have layout {}, but this version of mcnb reads layout "

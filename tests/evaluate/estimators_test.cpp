@@ -130,9 +130,10 @@ TEST(Estimators, SumsAreThoseOfThePlainFormulas) {
       EXPECT_NEAR(sums.unlimited(), plain_value(estimator, kNoLimit, rows), 1e-9);
       EXPECT_LE(sums.groups().groups().size(), GroupedFractions::kMostGroups);
       if (estimator != Estimator::kSnips) {
+        const double limit = sums.limit();
         std::vector<double> values;
         for (const EvaluatedRow& row : rows) {
-          const Fraction fraction = fraction_of(estimator, sums.limit(), row);
+          const Fraction fraction = fraction_of(estimator, limit, row);
           values.push_back(fraction.numerator / fraction.denominator);
         }
         const Interval plain = empirical_bernstein(values, 7.0);
@@ -157,10 +158,11 @@ TEST(Estimators, RowsOfAnEventScatterTogether) {
         const std::size_t now = std::min<std::size_t>(60, count - at);
         sums.add(std::span(rows).subspan(at, now), std::span<const char>(joins).subspan(at, now));
       }
+      const double limit = sums.limit();
       std::vector<Fraction> events;
       Fraction whole;
       for (std::size_t i = 0; i < count; ++i) {
-        const Fraction more = fraction_of(estimator, sums.limit(), rows[i]);
+        const Fraction more = fraction_of(estimator, limit, rows[i]);
         if (joins[i] == 0) {
           events.emplace_back();
         }

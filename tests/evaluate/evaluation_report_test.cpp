@@ -78,7 +78,7 @@ TEST(EvaluationReport, CellsOfProgramsAreNumbersOrEmpty) {
 }
 
 TEST(EvaluationReport, TheErrorIsMadeOfScatterAndBias) {
-  const std::vector<LoggedRound> rounds = synthetic_log({}, 18, 400);
+  const std::vector<LoggedRound> rounds = synthetic_log({.epsilon = 0.05}, 18, 400);
   const Evaluation evaluation = evaluate(rounds, options_for({"random"}));
   const auto json = nlohmann::json::parse(evaluation_json(evaluation));
   const auto& estimates = json["slots"][0]["policies"][0]["estimates"];

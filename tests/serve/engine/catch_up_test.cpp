@@ -66,10 +66,13 @@ class Owner {
     host_.snapshot_written(job.model, job.position, alone);
   }
   void forget(const std::string& model) {
-    const Erasure erasure = host_.forget(model, "user-" + std::to_string(rng_.below(4)), time_);
+    const std::vector<Erasure> erasures =
+        host_.forget(model, "user-" + std::to_string(rng_.below(4)), time_);
     commit();
     keep_snapshot(model, true);
-    storage_.erase_user(erasure);
+    for (const Erasure& erasure : erasures) {
+      storage_.erase_user(erasure);
+    }
   }
 
   Storage& storage_;

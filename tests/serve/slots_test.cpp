@@ -329,6 +329,10 @@ TEST(Slots, PersonalizerNeedsThemAndTakesUnknownNamesLightly) {
   EXPECT_EQ(refusal_of([] { read_slot_rewards(R"({"reward":[{"slotId":"a","value":2}]})"); }),
             "400 bad_field reward[0].value");
   EXPECT_EQ(refusal_of([] { read_slot_rewards(R"({"reward":[]})"); }), "400 bad_field reward");
+  EXPECT_EQ(refusal_of([] { read_slot_rewards(R"({"reward":[{"value":1}]})"); }),
+            "400 bad_field reward[0].slotId");
+  EXPECT_EQ(refusal_of([] { read_reward(R"({"value":1,"slot":5})", Dialect::kOwn); }),
+            "400 bad_field slot");
 }
 
 }  // namespace

@@ -201,6 +201,10 @@ TEST(Start, AFileThatIsNeitherIsNamed) {
   EXPECT_EQ(refused->error->message.find("the file:1"), 0U) << refused->error->message;
   EXPECT_TRUE(running.engine().reports().empty());
   running.create("m", cases::small_model());  // the name is free
+  for (const char* const from : {"5", "\"\"", "null"}) {
+    const std::string body = R"({"name":"other","from":)" + std::string(from) + "}";
+    EXPECT_EQ(refusal_of([&] { read_model(body); }), "400 bad_field from") << from;
+  }
 }
 
 TEST(Start, AFileNamedOnTheCommandLineMakesAModelOnce) {

@@ -134,6 +134,29 @@ def test_every_page_shows_the_figures_of_the_service(start, screen):
     screen.expect_no_complaints()
 
 
+def test_an_event_with_slots_shows_them_all(start, screen):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    service.ask("POST", "/v1/models/shop/rank", {
+        "eventId": "page-1", "userId": "ann", "slots": [{"id": "top"}, {"id": HOSTILE[:60]}],
+        "actions": [{"id": name, "features": {"name": name}} for name in ("tea", "bread", "jam")]})
+    service.ask("POST", "/v1/models/shop/events/page-1/reward",
+                {"slot": HOSTILE[:60], "value": 0.75})
+    for width in (1400, 400):
+        screen.open(service, "models/shop/events/page-1", width=width)
+        screen.wait("Each probability is that given the slots before it.")
+        screen.wait("0.75")
+        screen.wait(HOSTILE[:60])
+        screen.expect_to_fit()
+        screen.expect_labels()
+        screen.shot(f"slots-{width}-light")
+    screen.wait("Samples that move")
+    assert "\x1f" not in screen.text()
+    screen.open(service, "models/shop")
+    screen.wait("page-1, slot top")
+    screen.expect_no_complaints()
+
+
 def test_every_page_is_accessible(start, screen, npm):
     service = start()
     service.ask("POST", "/v1/models", MODEL)

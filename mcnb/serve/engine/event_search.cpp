@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "mcnb/serve/model/event_keys.h"
+
 namespace mcnb {
 namespace {
 
@@ -138,7 +140,7 @@ LookNames names_of_look(LogStore& log, const LogView& view, std::span<const std:
         std::span(decision.features).subspan(decision.chosen * view.dimension, view.dimension);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (names.samples[i].event_id.empty() && same_direction(features, samples[i].features)) {
-        names.samples[i] = {decision.event_id, decision.user_id,
+        names.samples[i] = {std::string(event_of_slot(decision.event_id)), decision.user_id,
                             decision.actions[decision.chosen].id};
       }
     }

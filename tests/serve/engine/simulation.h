@@ -11,6 +11,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/base/random.h"
+#include "mcnb/serve/model/event_keys.h"
 #include "tests/serve/engine/stepped_engine.h"
 
 namespace mcnb::simulation {
@@ -235,7 +236,18 @@ class Simulation {
       add_actions(request, 60);
     }
     const auto task = rank_task(request, model_of(event));
+    if (event % 9 == 4) {  // two slots
+      task->request.slot.ids = {"top", "side"};
+      task->further.push_back(task->request);
+      task->further[0].slot.index = 1;
+      task->further[0].event_id = slot_event_id(request.event_id, "side", false);
+    }
     submit(task, "rank " + std::to_string(event), [this, event, own = task.get()] {
+      for (const Decision& side : own->further_decisions) {
+        const auto known = sides_.emplace(event, encode_event(side)).first;
+        EXPECT_TRUE(plan_.erasing || known->second == encode_event(side)) << event;
+        EXPECT_NE(side.actions[side.chosen].id, own->decision.actions[own->decision.chosen].id);
+      }
       large += own->large ? 1 : 0;
       const std::string bytes = encode_event(own->decision);
       transcript.back() += " " + own->decision.actions[own->decision.chosen].id;
@@ -326,7 +338,8 @@ class Simulation {
   SteppedEngine engine_;
   std::uint64_t events_ = 0;
   std::map<const RewardTask*, std::uint64_t> rewards_under_way_;
-  std::set<std::uint64_t> rewarded_early_;  // events that wait for their activation
+  std::map<std::uint64_t, std::string> sides_;  // of events with slots: the second decision
+  std::set<std::uint64_t> rewarded_early_;      // events that wait for their activation
 };
 
 }  // namespace mcnb::simulation

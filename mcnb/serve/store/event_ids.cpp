@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kRowBytes = 48;  // about
+constexpr std::uint64_t kIdRowBytes = 48;  // about
 
 // How many ids a bucket has, and the sum of their checksums modulo 2^64.
 struct BucketDigest {
@@ -213,7 +213,7 @@ std::uint64_t verify_ids(Database& database, std::uint32_t bucket, std::vector<D
         require_sound(database, stored);
         ++digest.rows;
         digest.sum += stored.checksum;
-        bytes += kRowBytes;
+        bytes += kIdRowBytes;
       }
     }
     if (digest != written) {

@@ -25,6 +25,17 @@ class HandOver : public testing::Test {
                                                 "--preload-megabytes", megabytes, "--origins",
                                                 "https://shop.example"});
   }
+  // Waits until a node knows where another one can be reached.
+  static void wait_until_known(ServerProgram& node, const std::string& other) {
+    HttpClient http(node.port());
+    for (bool is_known = false; !is_known;) {
+      const json directory = json::parse(http.get("/v1/nodes").body);
+      for (const json& one : directory.at("nodes")) {
+        is_known = is_known || (one.at("name") == other && one.value("address", "") != "");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
   std::int64_t snapshots() const {
     return PostgresConnection(store).run("SELECT count(*) FROM mcnb.snapshots").number(0, 0);
   }
@@ -70,6 +81,7 @@ TEST_F(HandOver, TheNextOwnerLoadsLargeModelsWhileTheFirstGoesOn) {
     }
   };
   wait_for_more(200);
+  wait_until_known(*first, "next");
   const ProgramOutcome gone = first->stop();
   EXPECT_EQ(gone.status, 0) << gone.errors;
   EXPECT_NE(gone.errors.find("another node loads the models"), std::string::npos) << gone.errors;

@@ -1,18 +1,15 @@
 #include "bench/challengers.h"
 
 #include <fmt/core.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <numeric>
 #include <vector>
 
+#include "bench/alternating.h"
 #include "bench/learning_players.h"
-#include "bench/limits.h"
 #include "bench/report.h"
 #include "bench/serve_parts.h"
 #include "mcnb/bandit/lesson_weights.h"
@@ -23,9 +20,6 @@
 namespace mcnb::bench {
 namespace {
 
-constexpr std::uint64_t kSlice = 1000;  // decisions
-constexpr std::size_t kConnections = 16;
-constexpr std::uint64_t kWarmUp = 4;  // slices that are not counted
 constexpr const char* kAlone = "alone";
 constexpr const char* kChallenged = "challenged";
 
@@ -37,100 +31,27 @@ ChallengerOptions challenger_of(const ChallengersBenchOptions& options, LessonWe
   return challenger;
 }
 
-// Processor seconds of the calling thread.
-double own_processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+// A service with two models, of which one has the challenger.
+ServerOptions two_models(const ChallengersBenchOptions& options, const ModelOptions& model,
+                         const std::filesystem::path& folder) {
+  ServerOptions server;
+  server.data = folder.string();
+  server.port = 0;
+  server.threads = 1;
+  server.connections_per_address = 0;
+  server.request_lines = 0.0;
+  server.models[kAlone] = server.models[kChallenged] = model;
+  server.challengers[kChallenged]["challenger"] = challenger_of(options, LessonWeights::kNone);
+  return server;
 }
 
-// A service with two models, of which one has the challenger. They get the same requests and
-// rewards.
-class TwoModels {
- public:
-  TwoModels(const ChallengersBenchOptions& options, const std::filesystem::path& folder)
-      : model_(learning_model(parse_policy(options.policy), 1)),
-        world_(learning_scenarios().front(), 1),
-        server_(server_options(options, model_, folder)) {}
-
-  void next_slice() {
-    bodies_.clear();
-    for (std::uint64_t i = 0; i < kSlice; ++i) {
-      bodies_.push_back(world_.round(next_++, model_).body);
-    }
-  }
-
-  // Processor seconds of the service, without those of its client, for the decisions of the present
-  // slice and their rewards.
-  double play(const std::string& name) {
-    const std::uint64_t first = next_ - kSlice;
-    const double begin = processor_seconds() - own_processor_seconds();
-    send(kSlice, [&](std::uint64_t i) { return post("/v1/models/" + name + "/rank", bodies_[i]); });
-    send(kSlice, [&](std::uint64_t i) {
-      return post(fmt::format("/v1/models/{}/events/{}/reward", name, first + i),
-                  (first + i) % 3 == 0 ? R"({"value":1})" : R"({"value":0})");
-    });
-    return processor_seconds() - own_processor_seconds() - begin;
-  }
-
- private:
-  static ServerOptions server_options(const ChallengersBenchOptions& options,
-                                      const ModelOptions& model,
-                                      const std::filesystem::path& folder) {
-    ServerOptions server;
-    server.data = folder.string();
-    server.port = 0;
-    server.threads = 1;
-    server.connections_per_address = 0;
-    server.models[kAlone] = server.models[kChallenged] = model;
-    server.challengers[kChallenged]["challenger"] = challenger_of(options, LessonWeights::kNone);
-    return server;
-  }
-
-  void send(std::uint64_t count, const std::function<std::string(std::uint64_t)>& request) {
-    std::uint64_t next = 0;
-    put_load(server_.port(),
-             {.connections = kConnections,
-              .seconds = 600.0,
-              .requests = count,
-              .next = [&](std::size_t, const std::string&) { return Exchange{request(next++)}; }});
-  }
-
-  ModelOptions model_;
-  LearningWorld world_;
-  Server server_;
-  std::uint64_t next_ = 0;
-  std::vector<std::string> bodies_;
-};
-
-void measure_cost(const ChallengersBenchOptions& options) {
+void measure_cost(const ChallengersBenchOptions& options, Display& display) {
   const Folder folder(options.output);
-  TwoModels models(options, folder.path() / "challengers");
-  double alone = 0.0;
-  double challenged = 0.0;
-  std::vector<double> ratios;
-  for (std::uint64_t slice = 0; slice < kWarmUp + options.slices; ++slice) {
-    models.next_slice();
-    // In turn first, so that neither has an advantage.
-    double without = slice % 2 == 0 ? models.play(kAlone) : 0.0;
-    const double with = models.play(kChallenged);
-    without = slice % 2 == 0 ? without : models.play(kAlone);
-    if (slice >= kWarmUp) {
-      alone += without;
-      challenged += with;
-      ratios.push_back(with / without);
-    }
-  }
-  const auto decisions = static_cast<double>(options.slices * kSlice);
-  std::ranges::sort(ratios);
-  fmt::print(
-      "\nA decision and its reward with {} take {} of processor time, and {} with the challenger "
-      "{}:\n{:.1f} % more; the median of {} pairs of runs is {:.1f} %, the middle half {:.1f} to "
-      "{:.1f} %. Asked for: at most 5 %.\n",
-      options.policy, milliseconds(alone / decisions), milliseconds(challenged / decisions),
-      options.challenger, 100.0 * (challenged / alone - 1.0), ratios.size(),
-      100.0 * (median(ratios) - 1.0), 100.0 * (ratios[ratios.size() / 4] - 1.0),
-      100.0 * (ratios[3 * ratios.size() / 4] - 1.0));
+  const ModelOptions model = learning_model(parse_policy(options.policy), 1);
+  const Server server(two_models(options, model, folder.path() / "challengers"));
+  const AddedCost cost =
+      measure_added_cost(model, {&server, kAlone}, {&server, kChallenged}, options.slices);
+  cost.show(fmt::format("challenger {} of {}", options.challenger, options.policy), display);
 }
 
 // One policy in one world.
@@ -239,7 +160,7 @@ std::vector<std::string> cells_of(const LearningScenario& scenario,
   return cells;
 }
 
-void measure_learning(const ChallengersBenchOptions& options) {
+void measure_learning(const ChallengersBenchOptions& options, Display& display) {
   TextTable table({"scenario", "policy", "prefers at the end", "would earn",
                    "error of the estimate", "width of the interval", "it holds the truth"});
   for (const LearningScenario& scenario : learning_scenarios()) {
@@ -250,16 +171,15 @@ void measure_learning(const ChallengersBenchOptions& options) {
     for (std::size_t policy = 0; policy < worlds.front().size(); ++policy) {
       table.add_row(cells_of(scenario, worlds, policy));
     }
-    fmt::print("played {}\n", scenario.name);
-    std::fflush(stdout);
+    display.say(fmt::format("played {}\n", scenario.name));
   }
-  fmt::print("\n{}", table.aligned());
+  display.show("challengers", table, table);
   write_file(std::filesystem::path(options.output) / "bench-challengers.csv", table.csv());
 }
 
 }  // namespace
 
-void bench_challengers(const ChallengersBenchOptions& options) {
+void bench_challengers(const ChallengersBenchOptions& options, Display& display) {
   require_within("--slices", options.slices, 0, 10'000);
   require_within("--seeds", options.seeds, 1, 1000);
   if (options.decisions > 0) {
@@ -269,10 +189,10 @@ void bench_challengers(const ChallengersBenchOptions& options) {
   parse_policy(options.challenger);
   make_output_folder(options.output);
   if (options.slices > 0) {
-    measure_cost(options);
+    measure_cost(options, display);
   }
   if (options.decisions > 0) {
-    measure_learning(options);
+    measure_learning(options, display);
   }
 }
 

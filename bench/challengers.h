@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/display.h"
+
 namespace mcnb::bench {
 
 struct ChallengersBenchOptions {
@@ -17,8 +19,8 @@ struct ChallengersBenchOptions {
 // What a challenger adds to the processor time of a decision, in runs that alternate between a
 // model with it and one without; then what challengers learn from the answers of another policy,
 // with both weightings and beside the same policy that answers itself, and whether the estimates of
-// what they would earn hold the truth. Prints tables and writes bench-challengers.csv. Throws
+// what they would earn hold the truth. Shows tables and writes bench-challengers.csv. Throws
 // Error.
-void bench_challengers(const ChallengersBenchOptions& options);
+void bench_challengers(const ChallengersBenchOptions& options, Display& display);
 
 }  // namespace mcnb::bench

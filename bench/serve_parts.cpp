@@ -57,6 +57,7 @@ ServerOptions server_options(const ServeBenchOptions& options, const std::filesy
   server.port = 0;
   server.threads = options.threads;
   server.connections_per_address = 0;  // all load comes from this machine
+  server.request_lines = 0.0;
   server.models["bench"] = model;
   return server;
 }

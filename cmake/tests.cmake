@@ -172,7 +172,7 @@ endif()
 # The dashboard in Chromium, and clients in TypeScript with packages of npm; all against the program.
 if(NOT MCNB_SANITIZE)
   find_package(Python COMPONENTS Interpreter REQUIRED)
-  foreach(part dashboard clients)
+  foreach(part dashboard clients report)
     add_test(NAME web_${part} COMMAND ${Python_EXECUTABLE} -m pytest --quiet -rs -p no:cacheprovider
       ${PROJECT_SOURCE_DIR}/tests/web/test_${part}.py)
     set_tests_properties(web_${part} PROPERTIES COST 150 SKIP_RETURN_CODE 77 ENVIRONMENT

@@ -65,6 +65,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_or_refuse([&] { read_settings(body); });
   read_or_refuse([&] { read_nothing(body); });
   read_or_refuse([&] { read_backup_name(body); });
-  read_or_refuse([&] { find_endpoint("POST", std::string(body)); });
+  read_or_refuse(
+      [&] { check(is_model_name(read_challenger(body).name), "challengers have names"); });
+  read_or_refuse(
+      [&] { check(!read_promotion(body).challenger.empty(), "a challenger is promoted"); });
+  for (const char* method : {"POST", "GET", "DELETE"}) {
+    read_or_refuse([&] { find_endpoint(method, std::string(body)); });
+  }
   return 0;
 }

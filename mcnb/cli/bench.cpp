@@ -10,6 +10,7 @@
 #include "bench/policies.h"
 #include "bench/scale.h"
 #include "bench/serve.h"
+#include "bench/series.h"
 #include "bench/warm.h"
 #include "mcnb/cli/commands.h"
 #include "mcnb/cli/environment_flags.h"
@@ -240,7 +241,19 @@ void add_challengers(CLI::App& bench) {
             "Decisions that it learns from; 0: what it learns is not measured");
   add_count(command, "--seeds", options->seeds, "Worlds of every scenario");
   command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
-  command->callback([options] { bench::bench_challengers(*options); });
+  call(command, options, bench::bench_challengers);
+}
+
+void add_series(CLI::App& bench) {
+  auto options = std::make_shared<bench::SeriesBenchOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "series", "What the time series of the dashboard cost a decision of the service");
+  command->add_option("--policy", options->policy, "The policy that answers, as in mcnb run")
+      ->capture_default_str();
+  add_count(command, "--slices", options->slices,
+            "Pairs of runs of 1,000 decisions with and without them");
+  command->add_option("--output", options->output, "Folder for the results")->capture_default_str();
+  call(command, options, bench::bench_series);
 }
 
 void add_serve(CLI::App& bench) {
@@ -287,6 +300,7 @@ void add_bench_command(CLI::App& app) {
   add_learning(*bench);
   add_challengers(*bench);
   add_serve(*bench);
+  add_series(*bench);
   add_warm(*bench);
 }
 

@@ -74,10 +74,6 @@ void write_files(const EvaluateFlags& flags, const Evaluation& evaluation) {
                   .title = "What other policies would have earned: " +
                            std::filesystem::path(flags.log.path).filename().string()};
   section.notes = evaluation.warnings;
-  const TextTable estimates = estimates_table(evaluation, false);
-  add_table(folder, "estimates",
-            "Values of policies, with 95 % intervals; differences from " + flags.options.baseline,
-            estimates, estimates_table(evaluation, true), section);
   const TextTable log = log_table(evaluation);
   add_table(folder, "log", "What the log can answer", log, log, section);
   if (!evaluation.slots.front().policies.empty()) {
@@ -85,6 +81,10 @@ void write_files(const EvaluateFlags& flags, const Evaluation& evaluation) {
     add_table(folder, "weights", "How often each policy agrees with the log", weights, weights,
               section);
   }
+  const TextTable estimates = estimates_table(evaluation, false);
+  add_table(folder, "estimates",
+            "Values of policies, with 95 % intervals; differences from " + flags.options.baseline,
+            estimates, estimates_table(evaluation, true), section);
   if (!evaluation.learning.empty()) {
     const TextTable learning = learning_table(evaluation);
     add_table(folder, "learning", "Policies that learned from the log as it went", learning,
@@ -94,14 +94,15 @@ void write_files(const EvaluateFlags& flags, const Evaluation& evaluation) {
   fmt::print(stderr, "numbers  {}, evaluation.json\n", (folder / "estimates.csv").string());
   try {
     draw_evaluation(folder, evaluation);
-    section.pictures.push_back(
-        {"estimates", "Estimated values and their 95 % bootstrap intervals"});
+    section.pictures.push_back({"estimates",
+                                "Estimated values, with 95 % bootstrap intervals, or with their "
+                                "errors if they have a bias"});
     fmt::print(stderr, "picture  {}, .svg, .pdf, -latex.tex\n",
                (folder / "estimates.png").string());
     if (draw_weights(folder, evaluation)) {
-      section.pictures.push_back(
-          {"weight-shares", "Weights of the rounds: few rounds with large weights decide an "
-                            "estimate"});
+      section.pictures.push_back({"weight-shares",
+                                  "Weights of the rounds: few rounds with large weights decide an "
+                                  "estimate"});
       fmt::print(stderr, "picture  {}, .svg, .pdf, -latex.tex\n",
                  (folder / "weight-shares.png").string());
     }
@@ -128,11 +129,21 @@ Evaluation evaluation_of(const EvaluateFlags& flags, std::string& report) {
     throw Error(ErrorKind::kUsage, "--policy is required");
   }
   ThreadPool threads(0);
-  return evaluate_log(
+  constexpr std::uint64_t kPasses = 2;
+  LogDisplay display(kPasses);
+  std::uint64_t pass = 0;
+  std::uint64_t rounds = 0;
+  Evaluation evaluation = evaluate_log(
       [&](bool features, const VisitRound& visit) {
-        report = read_log(flags.log, features, visit);
+        display.begin_pass(++pass);
+        report = read_log(flags.log, features, [&](const LoggedRound& round) {
+          visit(round);
+          display.show(++rounds);
+        });
       },
       flags.options, threads);
+  display.end(rounds);
+  return evaluation;
 }
 
 void run_evaluate(EvaluateFlags flags) {

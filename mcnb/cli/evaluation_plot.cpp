@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mcnb/evaluate/estimate/estimators.h"
 #include "mcnb/experiment/plot/gnuplot.h"
 #include "mcnb/experiment/plot/line_plot.h"
 
@@ -29,12 +30,32 @@ std::vector<PlotPoint> steps_of(const std::vector<WeightShare>& shares, double l
   return points;
 }
 
+// The name without the folders of a file in it.
+std::string short_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  return slash == std::string::npos ? name
+                                    : name.substr(0, name.find('=') + 1) + name.substr(slash + 1);
+}
+
+// The names below the axis, slanted where they would not fit side by side.
 std::string tick_texts(const SlotEvaluation& all, const PictureKind& kind) {
+  constexpr std::size_t kMostCharacters = 100;  // in one line
   std::string ticks = "'logged' 0";
+  std::size_t longest = 0;
   for (std::size_t k = 0; k < all.policies.size(); ++k) {
-    ticks += fmt::format(", {} {}", gnuplot_string(all.policies[k].name, kind), k + 1);
+    const std::string name = short_name(all.policies[k].name);
+    longest = std::max(longest, name.size());
+    ticks += fmt::format(", {} {}", gnuplot_string(name, kind), k + 1);
   }
-  return ticks;
+  const bool slanted = longest * (all.policies.size() + 1) > kMostCharacters;
+  return fmt::format("set xtics{} ({}) noenhanced\n", slanted ? " rotate by -20" : "", ticks);
+}
+
+// The bootstrap says nothing about a bias, so estimators that have one show their error.
+Interval shown_interval(const PolicyEstimate& estimate) {
+  return is_unbiased(estimate.estimator)
+             ? estimate.bootstrap
+             : Interval{estimate.value - estimate.error, estimate.value + estimate.error};
 }
 
 }  // namespace
@@ -53,8 +74,9 @@ PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation&
     data += "\n\n";
     for (std::size_t k = 0; k < all.policies.size(); ++k) {
       const PolicyEstimate& estimate = all.policies[k].estimates[e];
+      const Interval shown = shown_interval(estimate);
       data += fmt::format("{} {} {} {}\n", place_of(k + 1, e, estimators), estimate.value,
-                          estimate.bootstrap.low, estimate.bootstrap.high);
+                          shown.low, shown.high);
     }
     plots += fmt::format(
         ", '{0}.dat' index {1} using 1:2:3:4 with yerrorbars linecolor rgb '{2}' linewidth 2 "
@@ -65,9 +87,12 @@ PlotFiles draw_evaluation(const std::filesystem::path& folder, const Evaluation&
   std::string script = kPlotStyle;
   for (const PictureKind& kind : kPictureKinds) {
     script += start_picture(kName, kind) +
-              title_command("Estimated values and their 95 % bootstrap intervals", kind) +
+              title_command(
+                  "Estimated values, with 95 % bootstrap intervals, or with errors if "
+                  "they have a bias",
+                  kind) +
               fmt::format(
-                  "set ylabel 'mean reward'\nset xtics ({}) noenhanced\nset bars small\n"
+                  "set ylabel 'mean reward'\n{}set bars small\n"
                   "set offsets 0.5, 0.5, graph 0.05, graph 0.05\nset key {} noenhanced\n",
                   tick_texts(all, kind), kLegendBelow) +
               "plot " + plots + "\n" + axes_commands(kind, false) + end_picture();

@@ -1,6 +1,10 @@
 #include "mcnb/cli/log_input.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 
 #include "mcnb/base/error.h"
 #include "mcnb/evaluate/readers/log_reader.h"
@@ -38,6 +42,36 @@ std::string text_of(const StoreLogReport& report) {
 }
 
 }  // namespace
+
+LogDisplay::LogDisplay(std::uint64_t passes)
+    : passes_(passes), terminal_(::isatty(STDERR_FILENO) == 1), begin_(Clock::now()) {}
+
+void LogDisplay::show(std::uint64_t rounds) {
+  constexpr std::uint64_t kRoundsBetweenLooks = 64;
+  if (rounds % kRoundsBetweenLooks != 0) {
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (now - shown_ >= (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5))) {
+    shown_ = now;
+    print(rounds);
+  }
+}
+
+void LogDisplay::end(std::uint64_t rounds) {
+  if (terminal_) {
+    print(rounds);
+    fmt::print(stderr, "\n");
+  }
+}
+
+void LogDisplay::print(std::uint64_t rounds) const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  fmt::print(stderr, "{}pass {} of {}  {} rounds  {:.0f} rounds/s{}", terminal_ ? "\r" : "", pass_,
+             passes_, rounds, static_cast<double>(rounds) / std::max(seconds, 1e-9),
+             terminal_ ? "\x1b[K" : "\n");
+  std::fflush(stderr);
+}
 
 void add_log_flags(CLI::App& command, LogFlags& flags) {
   command

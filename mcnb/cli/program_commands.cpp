@@ -41,7 +41,7 @@ void print_help(const CLI::App& app, const std::vector<std::string>& words) {
         command->get_subcommands([&](const CLI::App* child) { return child->get_name() == word; });
     if (children.empty()) {
       throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: there is no command \"{}\"{}", path, word,
+                  fmt::format("there is no command \"{} {}\"{}", path, word,
                               advice(nearest_word(word, subcommand_names(*command)), path)));
     }
     path += " " + word;

@@ -1,7 +1,5 @@
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -23,52 +21,6 @@ struct TrainFlags {
   std::string output;
   std::uint64_t passes = 1;
   LogTrainingOptions options;
-};
-
-// Says now and then how far a training is, on standard error.
-class TrainingDisplay {
- public:
-  explicit TrainingDisplay(std::uint64_t passes)
-      : passes_(passes), terminal_(::isatty(STDERR_FILENO) == 1), begin_(Clock::now()) {}
-
-  void begin_pass(std::uint64_t pass) { pass_ = pass; }
-
-  void round(const TrainingCounts& counts) {
-    constexpr std::uint64_t kRoundsBetweenLooks = 64;
-    if (counts.rounds % kRoundsBetweenLooks != 0) {
-      return;
-    }
-    const Clock::time_point now = Clock::now();
-    if (now - shown_ >= (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(5))) {
-      shown_ = now;
-      show(counts);
-    }
-  }
-
-  void end(const TrainingCounts& counts) {
-    if (terminal_) {
-      show(counts);
-      fmt::print(stderr, "\n");
-    }
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  void show(const TrainingCounts& counts) const {
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    fmt::print(stderr, "{}pass {} of {}  {} rounds  {:.0f} rounds/s{}", terminal_ ? "\r" : "",
-               pass_, passes_, counts.rounds,
-               static_cast<double>(counts.rounds) / std::max(seconds, 1e-9),
-               terminal_ ? "\x1b[K" : "\n");
-    std::fflush(stderr);
-  }
-
-  std::uint64_t passes_;
-  std::uint64_t pass_ = 1;
-  bool terminal_;
-  Clock::time_point begin_;
-  Clock::time_point shown_ = begin_;
 };
 
 LogTraining make_training(const TrainFlags& flags, ThreadPool& threads) {
@@ -98,7 +50,7 @@ void run_train(const TrainFlags& flags) {
   LogTraining training = make_training(flags, threads);
   RunControl control;
   const InterruptHandler interrupts(control);
-  TrainingDisplay display(flags.passes);
+  LogDisplay display(flags.passes);
   std::string report;
   for (std::uint64_t pass = 1; pass <= flags.passes; ++pass) {
     display.begin_pass(pass);
@@ -107,17 +59,17 @@ void run_train(const TrainFlags& flags) {
           report = read_log(flags.log, features, visit);
         },
         [&](const TrainingCounts& counts) {
-          display.round(counts);
+          display.show(counts.rounds);
           return !control.stop.load(std::memory_order_relaxed);
         });
     if (!whole) {
-      display.end(training.counts());
+      display.end(training.counts().rounds);
       end_interrupted_training(flags, pass);
     }
     training.save(flags.output);
   }
   const TrainingCounts& counts = training.counts();
-  display.end(counts);
+  display.end(counts.rounds);
   fmt::print(stderr, "read     {}\n", report);
   fmt::print("{} rounds learned", counts.rounds);
   if (counts.lessons != counts.rounds) {

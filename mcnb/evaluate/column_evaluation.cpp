@@ -44,11 +44,17 @@ ColumnEvaluation evaluate_columns(const Input& input, const EvaluationOptions& g
   ColumnEvaluation result;
   LogHealth& log = result.evaluation.log;
   std::vector<PolicyRow> rows(kRowsAtOnce);
+  const auto in_range = [&](double reward) {
+    return reward >= options.lowest_reward && reward <= options.highest_reward;
+  };
+  bool& models_in_range = sums[1].models_in_range;
   while (const std::size_t count = reader.read(rows)) {
     for (const PolicyRow& row : std::span(rows).first(count)) {
       note_row(row, log);
       sums[0].add({.weight = 1.0, .reward = row.row.reward});
       sums[1].add(row.row);
+      models_in_range =
+          models_in_range && in_range(row.row.model_logged) && in_range(row.row.model_policy);
     }
   }
   if (log.rounds < 2) {
@@ -64,6 +70,12 @@ ColumnEvaluation evaluate_columns(const Input& input, const EvaluationOptions& g
       log.lowest_reward >= options.lowest_reward && log.highest_reward <= options.highest_reward;
   result.evaluation.slots.push_back(estimate_slot(options, sums, 1, bounded));
   add_warnings(options, result.evaluation);
+  if (reader.has_model() && !models_in_range) {
+    result.evaluation.warnings.push_back(
+        "the columns model_logged and model_policy leave the range of rewards, so estimators that "
+        "use "
+        "the model have no Bernstein intervals: see --reward-range");
+  }
   result.skipped = reader.skipped();
   return result;
 }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kReplay = "replay=";
 constexpr std::string_view kProgressive = "progressive=";
+constexpr std::string_view kAction = "action=";
 
 struct Learner {
   std::string name;
@@ -26,6 +27,28 @@ struct Learner {
 };
 
 bool is_used(const LoggedRound& round) { return !round.excluded && round.reward.has_value(); }
+
+// Numbers events. Rounds of one event follow one another in the order of its slots.
+class EventCount {
+ public:
+  // True if the round belongs to the event of the round before.
+  bool joins(const LoggedRound& round) {
+    const bool joins = count_ > 0 && round.slots > 1 && round.slot > slot_ && round.event == event_;
+    count_ += joins ? 0 : 1;
+    slot_ = round.slots > 1 ? round.slot : kNoSlot;
+    if (round.slots > 1) {
+      event_ = round.event;
+    }
+    return joins;
+  }
+  std::uint64_t number() const { return count_ - 1; }
+
+ private:
+  static constexpr std::uint32_t kNoSlot = 0xffffffff;  // no slot comes after it
+  std::uint64_t count_ = 0;
+  std::uint32_t slot_ = kNoSlot;
+  std::string event_;
+};
 
 class LogEvaluation {
  public:
@@ -51,6 +74,7 @@ class LogEvaluation {
   Evaluation run() {
     check_policies();  // before anything is read
     look();
+    check_actions();
     if (result_.log.is_deterministic()) {
       if (has_learners_) {
         refuse_certain_log(kEveryEstimator);
@@ -85,6 +109,27 @@ class LogEvaluation {
     }
   }
 
+  // A mistyped action would be evaluated as random play.
+  void check_actions() const {
+    const std::set<std::string>& actions = result_.log.actions;
+    for (const std::string& name : names_) {
+      const std::string action = name.starts_with(kAction) ? name.substr(kAction.size()) : "";
+      if (action.empty() || options_.own.contains(name) || actions.contains(action) ||
+          actions.size() >= LogHealth::kMostNamed) {
+        continue;
+      }
+      constexpr std::size_t kMostShown = 10;
+      std::string known;
+      std::size_t shown = 0;
+      for (auto one = actions.begin(); one != actions.end() && shown < kMostShown; ++one, ++shown) {
+        known += (known.empty() ? "" : ", ") + *one;
+      }
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("policy \"{}\": expected an action of the log: {}{}", name, known,
+                              actions.size() > kMostShown ? ", ..." : ""));
+    }
+  }
+
   // Learning policies need to know the least probability of the log.
   void add_learners() {
     for (const std::string& name : options_.policies) {
@@ -94,28 +139,31 @@ class LogEvaluation {
       }
       const std::size_t prefix = (replays ? kReplay : kProgressive).size();
       learners_.push_back(
-          {name, LearningPolicy(replays ? LearningPolicy::Method::kReplay
-                                        : LearningPolicy::Method::kProgressive,
-                                parse_policy(name.substr(prefix)), result_.log.least_probability,
-                                options_.seed, threads_)});
+          {name,
+           LearningPolicy(
+               replays ? LearningPolicy::Method::kReplay : LearningPolicy::Method::kProgressive,
+               parse_policy(name.substr(prefix)), result_.log.least_probability, options_.seed,
+               threads_, {options_.lowest_reward, options_.highest_reward})});
     }
   }
 
   // The first time through the log: its health, and the model of the rewards.
   void look() {
+    EventCount events;
     read_(needs_features_, [&](const LoggedRound& round) {
       result_.excluded += round.excluded ? 1 : 0;
       result_.unrewarded += !round.excluded && !round.reward ? 1 : 0;
       if (!is_used(round)) {
         return;
       }
+      events.joins(round);
       if (with_model_) {
         const std::span<const float> features = features_.of(round);
         if (model_ == nullptr) {
           model_ = make_model();
         }
         const std::size_t dimension = features_.dimension();
-        model_->add(result_.log.rounds, features.subspan(round.chosen * dimension, dimension),
+        model_->add(events.number(), features.subspan(round.chosen * dimension, dimension),
                     *round.reward);
       }
       result_.log.add(round);
@@ -181,8 +229,9 @@ class LogEvaluation {
     const LoggedRound& round = view.round;
     const std::size_t count = round.actions.size();
     modelled_.assign(count, 0.0);
+    const bool same_event = events_.joins(round);
     if (with_model_) {
-      model_->predict(view.number, view.features, modelled_);
+      model_->predict(events_.number(), view.features, modelled_);
     }
     EvaluatedRow row{.weight = 1.0,
                      .reward = *round.reward,
@@ -191,9 +240,12 @@ class LogEvaluation {
     if (!sums_of_slot_.empty()) {
       of_round.push_back(&sums_[sums_of_slot_.at(round.slot)]);
     }
-    for (std::vector<PolicySums>* sums : of_round) {
-      sums->front().add(row);
-    }
+    const auto add = [&](std::size_t k) {
+      for (std::vector<PolicySums>* sums : of_round) {
+        (*sums)[k].add(row, same_event && sums == of_round.front());
+      }
+    };
+    add(0);
     row.model_logged = modelled_[round.chosen];
     for (std::size_t k = 0; k < targets_.size(); ++k) {
       probabilities_.assign(count, 0.0);
@@ -203,8 +255,8 @@ class LogEvaluation {
       for (std::size_t i = 0; i < count; ++i) {
         row.model_policy += probabilities_[i] * modelled_[i];
       }
+      add(k + 1);
       for (std::vector<PolicySums>* sums : of_round) {
-        (*sums)[k + 1].add(row);
         note_weights(round, row.weight, (*sums)[k + 1]);
       }
     }
@@ -244,7 +296,8 @@ class LogEvaluation {
     }
     for (const Learner& learner : learners_) {
       result_.learning.push_back({learner.name, learner.policy.method(), learner.policy.rounds(),
-                                  learner.policy.kept(), learner.policy.value()});
+                                  learner.policy.kept(), learner.policy.value(),
+                                  bounded ? learner.policy.anytime() : std::nullopt});
     }
   }
 
@@ -261,6 +314,7 @@ class LogEvaluation {
   std::vector<std::vector<PolicySums>> sums_;          // the log, then by target
   std::map<std::uint32_t, std::size_t> sums_of_slot_;  // position in sums_; empty: one slot
   std::vector<Learner> learners_;
+  EventCount events_;  // of the second time
   bool has_learners_ = false;
   bool with_model_ = false;
   bool needs_features_ = false;

@@ -39,11 +39,13 @@ struct EvaluationOptions {
 // The value of one policy by one estimator.
 struct PolicyEstimate {
   Estimator estimator{};
-  double value = 0.0;
-  double parameter = kNoLimit;  // what choose_parameter chose
+  double value = 0.0;           // NaN if no round has a weight (SNIPS)
+  double parameter = kNoLimit;  // the M that was chosen
   double bias = 0.0;            // its difference from IPS or DR, for estimators with a bias
+  double error = 0.0;           // root of the estimated variance and the squared bias
   Interval bootstrap;           // 95 %
-  // 95 %; nothing for SNIPS, for rewards beyond their range, and if drop probabilities differ.
+  // 95 %; nothing for SNIPS, for rewards beyond their range, if drop probabilities differ, and for
+  // events with several rounds.
   std::optional<Interval> bernstein;
   double difference = 0.0;       // from the baseline
   Interval difference_interval;  // bootstrap of pairs, 95 %
@@ -62,7 +64,8 @@ struct LearningEvaluation {
   LearningPolicy::Method method{};
   std::uint64_t rounds = 0;
   std::uint64_t kept = 0;
-  double value = 0.0;
+  double value = 0.0;               // NaN if nothing was kept
+  std::optional<Interval> anytime;  // as of PolicyEvaluation
 };
 
 // The rounds of one slot, or of all.

@@ -2,17 +2,26 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "mcnb/base/json_writer.h"
 
 namespace mcnb {
 namespace {
 
+// What a cell has that has nothing: programs expect nothing at all.
+const char* missing(bool all_digits) { return all_digits ? "" : "-"; }
+
 std::string number(double value, bool all_digits) {
-  return all_digits ? fmt::format("{}", value) : fmt::format("{:.5f}", value);
+  constexpr double kLong = 1e6;  // in plain digits
+  return std::isnan(value)          ? missing(all_digits)
+         : all_digits               ? fmt::format("{}", value)
+         : std::abs(value) <= kLong ? fmt::format("{:.5f}", value)
+                                    : fmt::format("{:.5g}", value);
 }
 
 std::string parameter(double value, bool all_digits) {
-  return value == kNoLimit ? "-"
+  return value == kNoLimit ? missing(all_digits)
          : all_digits      ? fmt::format("{}", value)
                            : fmt::format("{:.3g}", value);
 }
@@ -23,8 +32,8 @@ std::string slot_text(const SlotEvaluation& slot) {
 
 void add_pair(std::vector<std::string>& cells, const std::optional<Interval>& interval,
               bool all_digits) {
-  cells.push_back(interval ? number(interval->low, all_digits) : "-");
-  cells.push_back(interval ? number(interval->high, all_digits) : "-");
+  cells.push_back(interval ? number(interval->low, all_digits) : missing(all_digits));
+  cells.push_back(interval ? number(interval->high, all_digits) : missing(all_digits));
 }
 
 const char* method_name(LearningPolicy::Method method) {
@@ -43,7 +52,7 @@ void write_interval(JsonWriter& json, const char* name, const std::optional<Inte
 void write_estimate(JsonWriter& json, const PolicyEstimate& estimate) {
   json.begin_object().field("estimator", name_of(estimate.estimator));
   json.field("value", estimate.value).field("parameter", estimate.parameter);
-  json.field("bias", estimate.bias);
+  json.field("bias", estimate.bias).field("error", estimate.error);
   write_interval(json, "bootstrap", estimate.bootstrap);
   write_interval(json, "bernstein", estimate.bernstein);
   json.field("difference", estimate.difference);
@@ -98,9 +107,8 @@ TextTable log_table(const Evaluation& evaluation) {
 }
 
 TextTable weights_table(const Evaluation& evaluation) {
-  TextTable table(
-      {"policy", "effective size", "rewards above 0", "mean weight", "from", "to",
-       "largest weights", "impossible"});
+  TextTable table({"policy", "effective size", "rewards above 0", "mean weight", "from", "to",
+                   "largest weights", "impossible"});
   for (const PolicyEvaluation& policy : evaluation.slots.front().policies) {
     const WeightHealth& health = policy.weights;
     std::string largest;
@@ -108,8 +116,7 @@ TextTable weights_table(const Evaluation& evaluation) {
       largest += fmt::format("{}{:.3g}", largest.empty() ? "" : " ", weight);
     }
     table.add_row({policy.name, fmt::format("{:.0f}", health.effective_size),
-                   std::to_string(health.positive),
-                   fmt::format("{:.4f}", health.mean),
+                   std::to_string(health.positive), fmt::format("{:.4f}", health.mean),
                    fmt::format("{:.4f}", health.mean_interval.low),
                    fmt::format("{:.4f}", health.mean_interval.high), largest,
                    fmt::format("{:.2f} %", 100.0 * health.impossible)});
@@ -120,12 +127,12 @@ TextTable weights_table(const Evaluation& evaluation) {
 TextTable estimates_table(const Evaluation& evaluation, bool all_digits) {
   TextTable table({"slot", "policy", "estimator", "value", "bootstrap low", "bootstrap high",
                    "Bernstein low", "Bernstein high", "anytime low", "anytime high", "difference",
-                   "difference low", "difference high", "limit", "bias"});
+                   "difference low", "difference high", "limit", "bias", "error"});
   for (const SlotEvaluation& slot : evaluation.slots) {
     std::vector<std::string> logged{slot_text(slot), "logged", "mean",
                                     number(slot.logged, all_digits)};
     add_pair(logged, slot.logged_interval, all_digits);
-    logged.resize(table.headings().size(), "-");
+    logged.resize(table.headings().size(), missing(all_digits));
     table.add_row(logged);
     for (const PolicyEvaluation& policy : slot.policies) {
       for (const PolicyEstimate& estimate : policy.estimates) {
@@ -138,7 +145,9 @@ TextTable estimates_table(const Evaluation& evaluation, bool all_digits) {
         cells.push_back(number(estimate.difference, all_digits));
         add_pair(cells, estimate.difference_interval, all_digits);
         cells.push_back(parameter(estimate.parameter, all_digits));
-        cells.push_back(is_unbiased(estimate.estimator) ? "-" : number(estimate.bias, all_digits));
+        cells.push_back(is_unbiased(estimate.estimator) ? missing(all_digits)
+                                                        : number(estimate.bias, all_digits));
+        cells.push_back(number(estimate.error, all_digits));
         table.add_row(cells);
       }
     }
@@ -147,12 +156,16 @@ TextTable estimates_table(const Evaluation& evaluation, bool all_digits) {
 }
 
 TextTable learning_table(const Evaluation& evaluation) {
-  TextTable table({"policy", "method", "value", "rounds kept", "share"});
+  TextTable table(
+      {"policy", "method", "value", "anytime low", "anytime high", "rounds kept", "share"});
   for (const LearningEvaluation& learning : evaluation.learning) {
-    table.add_row({learning.name, method_name(learning.method),
-                   fmt::format("{:.5f}", learning.value), std::to_string(learning.kept),
-                   fmt::format("{:.2f} %", 100.0 * static_cast<double>(learning.kept) /
-                                               static_cast<double>(learning.rounds))});
+    std::vector<std::string> cells{learning.name, method_name(learning.method),
+                                   number(learning.value, false)};
+    add_pair(cells, learning.anytime, false);
+    cells.push_back(std::to_string(learning.kept));
+    cells.push_back(fmt::format("{:.2f} %", 100.0 * static_cast<double>(learning.kept) /
+                                                static_cast<double>(learning.rounds)));
+    table.add_row(cells);
   }
   return table;
 }
@@ -176,6 +189,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
   for (const LearningEvaluation& learning : evaluation.learning) {
     json.begin_object().field("policy", learning.name);
     json.field("method", method_name(learning.method)).field("value", learning.value);
+    write_interval(json, "anytime", learning.anytime);
     json.field("rounds", learning.rounds).field("kept", learning.kept).end_object();
   }
   json.end_array().key("warnings").begin_array();

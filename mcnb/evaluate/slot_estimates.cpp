@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "mcnb/base/check.h"
 
@@ -49,6 +50,12 @@ std::vector<double> differences(const std::vector<double>& values,
   return all;
 }
 
+// The middle of the samples in which there is a value: in others SNIPS has no weights.
+Interval interval_of(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return values.empty() ? Interval{std::nan(""), std::nan("")} : middle_of(std::move(values));
+}
+
 // What does not depend on the bootstrap.
 PolicyEstimate estimate_of(const EstimatorSums& sums, const PolicySums& policy,
                            const EvaluationOptions& options, bool bounded) {
@@ -59,7 +66,10 @@ PolicyEstimate estimate_of(const EstimatorSums& sums, const PolicySums& policy,
   if (!is_unbiased(sums.estimator())) {
     estimate.bias = estimate.value - policy.unbiased(sums.estimator());
   }
-  if (bounded && sums.estimator() != Estimator::kSnips && policy.rounds() >= 2) {
+  estimate.error = std::hypot(sums.standard_error(), estimate.bias);
+  const bool keeps_range = policy.models_in_range || !uses_model(sums.estimator());
+  if (bounded && keeps_range && !policy.has_events() && sums.estimator() != Estimator::kSnips &&
+      policy.rounds() >= 2) {
     estimate.bernstein = bernstein_of(sums, policy.largest_weight, options);
   }
   return estimate;
@@ -78,16 +88,19 @@ PolicySums::PolicySums(std::string policy, std::span<const Estimator> estimators
   }
 }
 
-void PolicySums::add(const EvaluatedRow& row) {
-  rows_.push_back(row);
-  if (rows_.size() == kRowsAtOnce) {
+void PolicySums::add(const EvaluatedRow& row, bool joins) {
+  if (rows_.size() >= kRowsAtOnce && !joins) {
     sum_up();
   }
+  rows_.push_back(row);
+  joins_.push_back(joins ? 1 : 0);
+  has_events_ = has_events_ || joins;
 }
 
 void PolicySums::sum_up() {
+  const bool several = std::ranges::count(joins_, 1) > 0;
   for (EstimatorSums& sums : estimators_) {
-    sums.add(rows_);
+    sums.add(rows_, several ? std::span<const char>(joins_) : std::span<const char>{});
   }
   for (const EvaluatedRow& row : rows_) {
     weights_.add(row.weight, row.reward);
@@ -107,6 +120,7 @@ void PolicySums::sum_up() {
   }
   rounds_ += rows_.size();
   rows_.clear();
+  joins_.clear();
 }
 
 WeightHealth PolicySums::health() const {
@@ -116,7 +130,7 @@ WeightHealth PolicySums::health() const {
 }
 
 std::optional<Interval> PolicySums::anytime() const {
-  return sequence_ ? std::optional(sequence_->interval()) : std::nullopt;
+  return sequence_ && !has_events_ ? std::optional(sequence_->interval()) : std::nullopt;
 }
 
 double PolicySums::unbiased(Estimator biased) const {
@@ -156,9 +170,9 @@ SlotEvaluation estimate_slot(const EvaluationOptions& options, std::span<const P
     for (std::size_t e = 0; e < options.estimators.size(); ++e, ++at) {
       PolicyEstimate& estimate = evaluation.estimates.emplace_back(
           estimate_of(policy.estimators()[e], policy, options, bounded));
-      estimate.bootstrap = middle_of(draws[at]);
+      estimate.bootstrap = interval_of(draws[at]);
       estimate.difference = estimate.value - series[1 + e]->value();
-      estimate.difference_interval = middle_of(differences(draws[at], draws[1 + e]));
+      estimate.difference_interval = interval_of(differences(draws[at], draws[1 + e]));
     }
   }
   return result;

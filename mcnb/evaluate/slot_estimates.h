@@ -16,18 +16,22 @@ class PolicySums {
   PolicySums(std::string name, std::span<const Estimator> estimators,
              const EvaluationOptions& options);
 
-  void add(const EvaluatedRow& row);
+  // `joins`: the row belongs to the event of the row before; see EstimatorSums.
+  void add(const EvaluatedRow& row, bool joins = false);
   // Call it after the last row.
   void finish() { sum_up(); }
 
   std::string name;
   double largest_weight = 0.0;  // that a round could have had
   double impossible = 0.0;      // sum of the probabilities of actions that the log could not take
+  bool models_in_range = true;  // the model's rewards keep the range of rewards
 
   std::uint64_t rounds() const { return rounds_; }
+  // True if some event has several of the rounds.
+  bool has_events() const { return has_events_; }
   std::span<const EstimatorSums> estimators() const { return estimators_; }
   WeightHealth health() const;
-  // Nothing if a reward left its range.
+  // Nothing if a reward left its range, or if an event has several rounds.
   std::optional<Interval> anytime() const;
   // The values of IPS and DR, whatever the estimators are: those with a bias differ from one of
   // them.
@@ -39,7 +43,9 @@ class PolicySums {
   void sum_up();
 
   std::vector<EvaluatedRow> rows_;  // that are not summed up yet
+  std::vector<char> joins_;         // by row
   std::uint64_t rounds_ = 0;
+  bool has_events_ = false;
   std::vector<EstimatorSums> estimators_;
   WeightSums weights_;
   std::optional<ConfidenceSequence> sequence_;

@@ -30,9 +30,11 @@ void check_logged_round(const LoggedRound& round) {
           fmt::format("expected {} values, found {}", count, round.eligible.size()));
   require(round.is_eligible(round.chosen), "chosen action",
           fmt::format("expected one that is not excluded, found {}", round.chosen));
-  require(round.probability > 0.0 && round.probability <= 1.0, "probability",
-          fmt::format("expected a number above 0, at most 1, for the chosen action, found {}",
-                      round.probability));
+  require(
+      round.probability >= kLeastLoggedProbability && round.probability <= 1.0, "probability",
+      fmt::format(
+          "expected a number above 0 (at least {:g}), at most 1, for the chosen action, found {}",
+          kLeastLoggedProbability, round.probability));
   require(
       round.probabilities.empty() || round.probabilities.size() == count, "probabilities",
       fmt::format("expected {}, one for each action, found {}", count, round.probabilities.size()));

@@ -47,6 +47,8 @@ struct LoggedRound {
   bool operator==(const LoggedRound&) const = default;
 };
 
+// Of a logged action. With less, squares of weights would be infinite.
+inline constexpr double kLeastLoggedProbability = 1e-100;
 inline constexpr double kProbabilityTolerance = 1e-3;  // of sums of probabilities that were rounded
 
 // Throws Error (kInput) naming the field for a round that no policy can have played: no actions, an

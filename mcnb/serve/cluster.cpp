@@ -26,7 +26,7 @@ bool concerns_owner(std::string_view path) {
   path = path.substr(0, path.find('?'));
   const bool log = path.ends_with("/log") && std::ranges::count(path, '/') == 4;
   return (path.starts_with("/v1/models") && !log) || path.starts_with("/personalizer/") ||
-         path.starts_with(kUploadPath) || path == "/v1/backup";
+         path.starts_with(kUploadPath) || path == "/v1/series" || path == "/v1/backup";
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ EngineOptions engine_options(const ServerOptions& options, const std::string& in
           .idempotency_hours = options.idempotency_hours,
           .verify_bytes = options.verify_megabytes * 1e6,
           .series_file = std::filesystem::path(options.data) / "series.state",
+          .series = options.series,
           .store = {.check_bytes = static_cast<std::uint64_t>(options.check_megabytes * 1e6),
                     .accept_loss = options.accept_loss,
                     .node = options.node,

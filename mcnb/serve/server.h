@@ -45,6 +45,7 @@ struct ServerOptions {
   std::string audit_log;
   double request_lines = 10.0;
   bool request_ids = false;
+  bool series = true;
   double idempotency_hours = 24.0;
   double verify_megabytes = 4.0;
   double check_megabytes = 64.0;

@@ -105,6 +105,8 @@ void add_log(OptionTable<O>& t) {
   t.count("accept_loss", &O::accept_loss, {0, 9e15},
           "number that a refused start names: goes on without the acknowledged events that are "
           "missing");
+  t.yes_no("series", &O::series,
+           "whether the figures over time behind the dashboard are kept");
   t.text("personalizer_model", &O::personalizer_model, "a model's name",
          "model behind the paths of the retired Personalizer service");
 }

@@ -27,6 +27,10 @@ namespace mcnb {
 namespace {
 
 constexpr std::int64_t kMicroseconds = 1000;  // in a millisecond
+// What is read in one go, before what was found is passed on: whoever takes it may be slow, and a
+// service cannot empty its WAL, so forget nobody, while somebody reads the database.
+constexpr std::uint64_t kRowsAtOnce = 1000;
+constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;
 
 // Opens the store beside a service that may be running. The witness is read after the database, so
 // a batch in between looks like a loss; it does not at the next try.
@@ -151,7 +155,7 @@ void order_like(const LoggedRound& first, LoggedRound& round) {
   round = std::move(ordered);
 }
 
-struct Stopped {};  // ends a replay
+struct Paused {};  // ends a replay
 
 // Finds the reward of every decision by the rules of Model, from its events in the order of the
 // log. Looks at times rather than at the logged ends of waiting times, which count events that may
@@ -169,18 +173,13 @@ class StoreLog {
 
   StoreLogReport read() {
     report_.model = stored_.name;
-    try {
-      rows_->replay(stored_.id, 0, [&](const LogRow& row) {
-        end_until(row.time);
-        std::visit([&](const auto& event) { on(event, row); },
-                   decode_event(row.kind, row.body, dimension(), rows_->name()));
-        if (choice_.goes_on && !choice_.goes_on()) {
-          throw Stopped{};
-        }
-      });
-    } catch (const Stopped&) {
-      return report_;
+    while (read_some()) {
+      emit();
+      if (!goes_on()) {
+        return report_;
+      }
     }
+    emit();
     flush_slots();
     report_.waiting = static_cast<std::uint64_t>(
         std::ranges::count_if(pending_, [](const Pending& one) { return !one.forgotten; }));
@@ -188,16 +187,43 @@ class StoreLog {
   }
 
  private:
+  // Reads the next rows, of those that were there at the beginning. Returns false after the last.
+  bool read_some() {
+    std::uint64_t count = 0;
+    std::size_t bytes = 0;
+    bool paused = false;
+    try {
+      rows_->replay(stored_.id, read_until_, [&](const LogRow& row) {
+        if (row.position > stored_.last_position) {
+          throw Paused{};
+        }
+        if (++count > kRowsAtOnce || bytes > kBytesAtOnce) {
+          paused = true;
+          throw Paused{};
+        }
+        bytes += row.body.size();
+        end_until(row.time);
+        std::visit([&](const auto& event) { on(event, row); },
+                   decode_event(row.kind, row.body, dimension(), rows_->name()));
+        read_until_ = row.position;
+      });
+    } catch (const Paused&) {
+    }
+    return paused;
+  }
+
   struct Pending {
     std::uint64_t position = 0;
     std::int64_t time = 0;
     std::uint64_t user = 0;
     std::optional<float> reward;  // nothing: the default
+    double default_reward = 0.0;  // when the waiting time was over
     bool active = true;
     bool over = false;       // the waiting time
     bool forgotten = false;  // the user asked for it
   };
 
+  bool goes_on() const { return !choice_.goes_on || choice_.goes_on(); }
   std::size_t dimension() const { return static_cast<std::size_t>(options_.dimension); }
   std::int64_t waiting_milliseconds() const {
     return static_cast<std::int64_t>(options_.waiting_seconds * 1000.0);
@@ -244,7 +270,6 @@ class StoreLog {
     while (waiting_.size() > options_.most_pending) {
       end(waiting_.end_oldest());
     }
-    emit();
   }
 
   void on(const Forgetting& forgetting, const LogRow&) {
@@ -254,7 +279,6 @@ class StoreLog {
         one.over = one.forgotten = true;
       }
     }
-    emit();
   }
 
   void on(const SettingsChange& change, const LogRow&) {
@@ -273,21 +297,22 @@ class StoreLog {
       end(waiting_.end_oldest());
       oldest = waiting_.oldest();
     }
-    emit();
   }
 
   void end(const WaitingEvent& event) {
     const auto own = std::ranges::lower_bound(pending_, event.log_position, {}, &Pending::position);
     own->over = true;
     own->active = event.active;
+    own->default_reward = options_.default_reward;
     if (!event.rewards.empty()) {
       own->reward =
           static_cast<float>(std::min(aggregate_rewards(options_.aggregation, event.rewards), 1.0));
     }
   }
 
+  // Passes on the decisions whose waiting time is over. Nothing is being read meanwhile.
   void emit() {
-    while (!pending_.empty() && pending_.front().over) {
+    while (!pending_.empty() && pending_.front().over && goes_on()) {
       const Pending one = pending_.front();
       pending_.pop_front();
       const std::int64_t time = one.time * kMicroseconds;
@@ -309,7 +334,7 @@ class StoreLog {
     LoggedRound round = round_of(std::get<Decision>(event), dimension());
     round.excluded = !one.active;
     if (one.active) {
-      round.reward = one.reward ? shortest(*one.reward) : options_.default_reward;
+      round.reward = one.reward ? shortest(*one.reward) : one.default_reward;
       round.default_reward = !one.reward.has_value();
     }
     ++report_.rounds;
@@ -344,6 +369,7 @@ class StoreLog {
   StoredModel stored_;
   ModelOptions options_;
   WaitingEvents waiting_;
+  std::uint64_t read_until_ = 0;    // position
   std::deque<Pending> pending_;     // in the order of the log
   std::vector<LoggedRound> slots_;  // of the latest event, if it has several
   StoreLogReport report_;

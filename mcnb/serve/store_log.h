@@ -14,7 +14,8 @@ struct StoreLogOptions {
   std::string model;                 // empty: the only one
   std::optional<std::int64_t> from;  // microseconds since 1970
   std::optional<std::int64_t> to;    // before this time
-  // Called after each event of the log; the reading ends when it returns false.
+  // Called before each decision, and now and then in between; the reading ends when it returns
+  // false.
   std::function<bool()> goes_on = {};
 };
 
@@ -30,9 +31,10 @@ struct StoreLogReport {
 bool is_store(const std::string& where);
 
 // Reads the decisions of a service's store with their rewards, in the order of the decisions,
-// while the service may be running; writes nothing. A decision counts once its waiting time is
-// over, whether or not its reward came early: rewards come before defaults, so a log that took each
-// decision as soon as its reward is known would show too many rewards. Features are the hashed
+// while the service may be running; writes nothing, and keeps the service from nothing, however
+// long `visit` takes: what it erases meanwhile is left out. A decision counts once its waiting time
+// is over, whether or not its reward came early: rewards come before defaults, so a log that took
+// each decision as soon as its reward is known would show too many rewards. Features are the hashed
 // numbers that the service stores, or what the caller wrote where the model keeps it.
 //
 // Throws Error: kUsage for an unknown model, kCorrupt for a damaged database, kSystem if the system

@@ -40,8 +40,9 @@ class Evaluation:
 
     def estimate(self, policy: str, estimator: str, slot: Union[str, int] = "all"
                  ) -> Dict[str, Any]:
-        """Returns one estimate: value, bootstrap, bernstein, difference and differenceInterval,
-        and the policy's anytime interval. Estimators have their names of the table: "SNIPS"."""
+        """Returns one estimate: value, bias, error, bootstrap, bernstein, difference and
+        differenceInterval, and the policy's anytime interval. What is not known is None.
+        Estimators have their names of the table: "SNIPS"."""
         for of_slot in self.slots:
             for one in of_slot["policies"]:
                 for found in one["estimates"]:
@@ -55,7 +56,8 @@ class Evaluation:
         """Returns a pandas frame with a row for each slot, policy and estimator."""
         import pandas
 
-        rows = [{"slot": of_slot["slot"], "policy": one["policy"], **found}
+        rows = [{"slot": of_slot["slot"], "policy": one["policy"], **found,
+                 "anytime": one["anytime"]}
                 for of_slot in self.slots for one in of_slot["policies"]
                 for found in one["estimates"]]
         return pandas.DataFrame(rows)

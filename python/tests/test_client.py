@@ -135,6 +135,7 @@ NOT_IN_THE_CLIENT = {
     ("get", "/v1/models/{model}/map"),
     ("get", "/v1/models/{model}/events"),
     ("get", "/v1/models/{model}/users/{id}/events"),
+    ("get", "/v1/models/{model}/users/{id}/estimates"),
     ("get", "/v1/models/{model}/settings"),
     ("get", "/v1/models/{model}/log"),  # a stream, for curl
     ("get", "/v1/models/{model}/events/{id}/behind"),

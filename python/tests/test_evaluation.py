@@ -83,6 +83,12 @@ class Rows:
         value = self.mean(self.terms(estimator, m))
         return value / self.mean(self.w) if estimator == "SNIPS" else value
 
+    def error(self, estimator, m, bias):
+        """The root of the estimated variance, by the delta method for the ratio, and the bias."""
+        base = self.w if estimator == "SNIPS" else np.ones(len(self.w))
+        apart = self.s * (self.terms(estimator, m) - self.value(estimator, m) * base)
+        return np.sqrt((apart**2).sum() / (self.s * base).sum()**2 + bias**2)
+
 
 def test_every_estimator_is_its_formula(log):
     rows = Rows(log, 16, 1.0)
@@ -98,6 +104,7 @@ def test_every_estimator_is_its_formula(log):
             assert one["bias"] == pytest.approx(one["value"] - rows.value(unlimited, np.inf),
                                                 abs=4e-5)
         assert one["difference"] == pytest.approx(one["value"] - rows.mean(rows.r), abs=4e-5)
+        assert one["error"] == pytest.approx(rows.error(name, m, one["bias"]), abs=2e-5), name
     health = found.slots[0]["policies"][0]
     assert health["effectiveSampleSize"] == pytest.approx(rows.w.sum()**2 / (rows.w**2).sum())
     assert health["meanWeight"] == pytest.approx(rows.w.mean())
@@ -189,6 +196,11 @@ def test_names_bandits_and_functions_are_policies(log):
         found.estimate("random", "IPS")["value"])
     learned = mcnb.evaluate(log, ["replay=linucb", "random"], estimators=["snips"], replicates=10)
     assert learned.learning[0]["method"] == "replay" and 0 < learned.learning[0]["kept"] < 600
+    assert learned.learning[0]["anytime"] is None  # rounds of this log stand for unequal numbers
+    sound = mcnb.evaluate(mcnb.logs.from_rounds(world_log(600, drops=False)),
+                          ["replay=linucb", "progressive=linucb"], estimators=["ips"])
+    for one in sound.learning:
+        assert one["anytime"][0] < one["value"] < one["anytime"][1]
     assert "replay=linucb" in str(learned) and "effective size" in str(learned)
     pytest.importorskip("pandas")
     assert list(found.to_frame()["policy"].unique()) == ["random", "bandit", "mine", "explored"]

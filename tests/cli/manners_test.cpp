@@ -40,7 +40,7 @@ TEST(Manners, AMistypedFlagNamesItselfAndTheNearestOne) {
       {{"run", "-p", "mcnb"}, "unknown flag \"-p\""},
       {{"rnu"}, "expected a command, got \"rnu\": did you mean run?"},
       {{"data", "lsit"}, "expected a command, got \"lsit\": did you mean list?"},
-      {{"help", "evalute"}, "there is no command \"evalute\": did you mean evaluate?"},
+      {{"help", "evalute"}, "mcnb: there is no command \"mcnb evalute\": did you mean evaluate?"},
       {{"run", "of-mine"}, "expected the file of a plan, got \"of-mine\""},
   };
   for (const auto& [arguments, expected] : cases) {
@@ -166,6 +166,25 @@ TEST(Manners, BashCompletesCommandsAndFlags) {
   EXPECT_EQ(completed("mcnb run --rou", 2), "--rounds\n");
   EXPECT_EQ(completed("mcnb data list --js", 3), "--json\n");
   EXPECT_EQ(completed("mcnb serve --print", 2), "--print-config\n");
+  EXPECT_EQ(completed("mcnb run --policy linu", 3), "linucb\n");
+  EXPECT_EQ(completed("mcnb run --policy = linu", 4), "linucb\n");
+  EXPECT_EQ(completed("mcnb run --policy mcnb,linu", 3), "mcnb,linucb\n");
+  EXPECT_EQ(completed("mcnb run --environment synth", 3), "synthetic\n");
+  EXPECT_EQ(completed("mcnb policies clu", 2), "club\n");
+  EXPECT_EQ(completed("mcnb data get fashion", 3), "fashion-mnist\n");
+  EXPECT_EQ(completed("mcnb help reprod", 2), "reproduce\n");
+  EXPECT_EQ(completed("mcnb run --output ''", 3), "\n") << "the shell then offers files";
+}
+
+TEST(Manners, FishCompletesNamesToo) {
+  const auto completed = [](const std::string& line) {
+    return shell(
+        fmt::format("fish --no-config -c '{} completion fish | source; complete -C \"{}\"'",
+                    MCNB_BINARY, line));
+  };
+  EXPECT_EQ(completed("mcnb run --policy linu"), "linucb\n");
+  EXPECT_EQ(completed("mcnb run --policy=mcnb,linu"), "--policy=mcnb,linucb\n");
+  EXPECT_EQ(completed("mcnb data get fashion"), "fashion-mnist\n");
 }
 
 TEST(Manners, OtherShellsAndTheManualHaveEveryCommand) {

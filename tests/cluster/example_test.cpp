@@ -67,6 +67,22 @@ TEST(ClusterExample, TheScriptStartsAClusterThatServes) {
   } while (nodes.size() < 2);
   EXPECT_EQ(std::ranges::count_if(nodes, [](const json& node) { return node.at("owner") == true; }),
             1);
+  // The dashboard has the figures of the owner from either; only the owner has a stream.
+  for (const json& node : nodes) {
+    const std::string address = node.at("address");
+    const int at = std::stoi(address.substr(address.rfind(':') + 1));
+    HttpClient direct(static_cast<std::uint16_t>(at));
+    json totals;
+    do {
+      const json series = json::parse(direct.get("/v1/series?resolution=10s").body);
+      totals = series.at("models").at(0).at("totals");
+    } while (totals.at("decisions") != 1);  // figures of models are up to a second old
+    if (node.at("owner") == false) {
+      const HttpReply refused = direct.get("/v1/live");
+      EXPECT_EQ(refused.status, 503);
+      EXPECT_NE(refused.body.find("not_owner"), std::string::npos) << refused.body;
+    }
+  }
   script.interrupt();
   EXPECT_EQ(script.wait().status, 0);
 }

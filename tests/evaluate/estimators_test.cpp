@@ -130,9 +130,10 @@ TEST(Estimators, SumsAreThoseOfThePlainFormulas) {
       EXPECT_NEAR(sums.unlimited(), plain_value(estimator, kNoLimit, rows), 1e-9);
       EXPECT_LE(sums.groups().groups().size(), GroupedFractions::kMostGroups);
       if (estimator != Estimator::kSnips) {
+        const double limit = sums.limit();
         std::vector<double> values;
         for (const EvaluatedRow& row : rows) {
-          const Fraction fraction = fraction_of(estimator, sums.limit(), row);
+          const Fraction fraction = fraction_of(estimator, limit, row);
           values.push_back(fraction.numerator / fraction.denominator);
         }
         const Interval plain = empirical_bernstein(values, 7.0);
@@ -141,6 +142,58 @@ TEST(Estimators, SumsAreThoseOfThePlainFormulas) {
       }
     }
   }
+}
+
+// Rows of one event count as one for the scatter and the bootstrap.
+TEST(Estimators, RowsOfAnEventScatterTogether) {
+  for (const std::size_t count : {std::size_t{300}, 2 * GroupedFractions::kMostGroups + 77}) {
+    const std::vector<EvaluatedRow> rows = cases::drawn_rows(14, count);
+    std::vector<char> joins(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      joins[i] = i % 6 != 0 && Rng(15, Stream::kTest, i).chance(0.6) ? 1 : 0;
+    }
+    for (const Estimator estimator : {Estimator::kIps, Estimator::kSnips, Estimator::kSwitch}) {
+      EstimatorSums sums(estimator);
+      for (std::size_t at = 0; at < count; at += 60) {
+        const std::size_t now = std::min<std::size_t>(60, count - at);
+        sums.add(std::span(rows).subspan(at, now), std::span<const char>(joins).subspan(at, now));
+      }
+      const double limit = sums.limit();
+      std::vector<Fraction> events;
+      Fraction whole;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Fraction more = fraction_of(estimator, limit, rows[i]);
+        if (joins[i] == 0) {
+          events.emplace_back();
+        }
+        events.back().numerator += more.numerator;
+        events.back().denominator += more.denominator;
+        whole.numerator += more.numerator;
+        whole.denominator += more.denominator;
+      }
+      const double value = whole.numerator / whole.denominator;
+      double squares = 0.0;
+      for (const Fraction& event : events) {
+        squares += std::pow(event.numerator - value * event.denominator, 2);
+      }
+      EXPECT_NEAR(sums.value(), value, 1e-9);
+      EXPECT_NEAR(sums.standard_error(), std::sqrt(squares) / whole.denominator, 1e-9);
+      if (count == 300) {
+        const std::span<const Fraction> groups = sums.groups().groups();
+        ASSERT_EQ(groups.size(), events.size());
+        for (std::size_t i = 0; i < events.size(); ++i) {
+          EXPECT_NEAR(groups[i].numerator, events[i].numerator, 1e-9);
+        }
+      }
+    }
+  }
+}
+
+TEST(Estimators, ARatioOfNothingIsNoValue) {
+  const std::vector<EvaluatedRow> rows(3, {.weight = 0.0, .reward = 1.0});
+  EXPECT_TRUE(std::isnan(value_of(Estimator::kSnips, kNoLimit, rows)));
+  EXPECT_TRUE(std::isnan(sums_of(Estimator::kSnips, rows).value()));
+  EXPECT_EQ(value_of(Estimator::kIps, kNoLimit, rows), 0.0);
 }
 
 TEST(Estimators, AreNamedByFlags) {

@@ -187,6 +187,7 @@ TEST(Evaluation, ATableOfProbabilitiesIsEvaluatedInOnePass) {
            {"0.5,1,1,1", "t.csv:2: expected 3 columns, found 4"},
            {"0.5,,1", "t.csv:2: policy_probability: expected a finite number, found \"\""},
            {"0,1,1", "t.csv:2: probability: expected a number above 0"},
+           {"1e-101,1,1", "t.csv:2: probability: expected a number above 0"},
            {"0.5,1.5,1", "t.csv:2: policy_probability: expected a number in [0, 1]"},
            {"0.5,1,nan", "t.csv:2: reward: expected a finite number"}}) {
     expect_error(ErrorKind::kInput, words, [&] { evaluated(line + "\n", 0); });
@@ -313,6 +314,14 @@ TEST(Evaluation, SlotsAreAlsoEstimatedApart) {
     EXPECT_EQ(evaluation.slots[2].policies[0].estimates[e].value,
               alone.policies[0].estimates[e].value);
   }
+}
+
+TEST(Evaluation, RefusesAnActionThatTheLogDoesNotHave) {
+  const std::vector<LoggedRound> rounds = synthetic_log({}, 9, 50);
+  expect_error(ErrorKind::kUsage,
+               "policy \"action=b1\": expected an action of the log: a0, a1, a2, a3", [&] {
+                 evaluate(rounds, options_for({"random", "action=b1"}));
+               });
 }
 
 TEST(Evaluation, RefusesALogWithoutRandomnessAndSaysWhatHelps) {
@@ -451,24 +460,33 @@ TEST(Evaluation, TheLogsOfOpenBanditTellTheClickRatesOfEachOther) {
   }
 }
 
-TEST(EvaluationReport, TablesAndJsonSayTheSame) {
-  const Evaluation evaluation =
-      evaluate(synthetic_log({}, 14, 200), options_for({"random", "replay=random"}));
-  const auto json = nlohmann::json::parse(evaluation_json(evaluation));
-  const TextTable table = estimates_table(evaluation, true);
-  const auto& policy = json["slots"][0]["policies"][0];
-  ASSERT_EQ(table.row_count(), 1 + policy["estimates"].size());
-  EXPECT_EQ(table.rows()[0][3], fmt::format("{}", json["slots"][0]["logged"].get<double>()));
-  for (std::size_t e = 0; e < policy["estimates"].size(); ++e) {
-    const auto& estimate = policy["estimates"][e];
-    const std::vector<std::string>& row = table.rows()[e + 1];
-    EXPECT_EQ(row[2], estimate["estimator"].get<std::string>());
-    EXPECT_EQ(row[3], fmt::format("{}", estimate["value"].get<double>()));
-    EXPECT_EQ(row[4], fmt::format("{}", estimate["bootstrap"][0].get<double>()));
+// Four slots that show the same say as much as one, not four times as much.
+TEST(Evaluation, SlotsOfAnEventAreDrawnTogether) {
+  const std::vector<LoggedRound> single = synthetic_log({}, 15, 700);
+  std::vector<LoggedRound> several;
+  for (const LoggedRound& round : single) {
+    for (std::uint32_t slot = 0; slot < 4; ++slot) {
+      several.push_back(round);
+      several.back().slot = slot;
+      several.back().slots = 4;
+    }
   }
-  EXPECT_EQ(json["learning"][0]["kept"], evaluation.learning[0].kept);
-  EXPECT_EQ(json["log"]["rounds"], 200);
-  EXPECT_NE(log_table(evaluation).aligned().find("rewards above 0"), std::string::npos);
+  EvaluationOptions options = options_for({"random"});
+  options.estimators = {Estimator::kIps, Estimator::kSnips, Estimator::kClippedIps};
+  const PolicyEvaluation alone = evaluate(single, options).slots[0].policies[0];
+  const Evaluation evaluation = evaluate(several, options);
+  const PolicyEvaluation& all = evaluation.slots[0].policies[0];
+  for (std::size_t e = 0; e < options.estimators.size(); ++e) {
+    EXPECT_NEAR(all.estimates[e].bootstrap.low, alone.estimates[e].bootstrap.low, 1e-12);
+    EXPECT_NEAR(all.estimates[e].bootstrap.high, alone.estimates[e].bootstrap.high, 1e-12);
+    EXPECT_NEAR(all.estimates[e].error, alone.estimates[e].error, 1e-12);
+    EXPECT_EQ(all.estimates[e].parameter, alone.estimates[e].parameter);
+    EXPECT_FALSE(all.estimates[e].bernstein.has_value());
+  }
+  EXPECT_FALSE(all.anytime.has_value());
+  const PolicyEvaluation& first = evaluation.slots[1].policies[0];
+  EXPECT_EQ(first.anytime->low, alone.anytime->low);
+  EXPECT_EQ(first.estimates[0].bernstein->low, alone.estimates[0].bernstein->low);
 }
 
 }  // namespace

@@ -263,6 +263,7 @@ TEST(LogReaders, RefuseTablesByLineAndColumn) {
   for (const auto& [line, words] : std::vector<std::pair<std::string, std::string>>{
            {"c,0.5,1,a|b", "action: expected one of those in the column actions"},
            {"a,0,1,a|b", "probability: expected a number above 0"},
+           {"a,1e-101,1,a|b", "probability: expected a number above 0 (at least 1e-100)"},
            {"a,nan,1,a|b", "probability: expected a finite number"},
            {"a,0.5,inf,a|b", "reward: expected a finite number"},
            {"a,0.5,1", "expected 4 columns"}}) {

@@ -132,6 +132,41 @@ TEST(LearningPolicies, EstimateTheValueOfRandomPlay) {
   }
 }
 
+// A policy that does not learn has one value, which both sequences hold.
+TEST(LearningPolicies, HaveAConfidenceSequence) {
+  const SyntheticWorld world{.epsilon = 0.5};
+  ThreadPool threads(1);
+  RoundFeatures features(16);
+  for (const auto method :
+       {LearningPolicy::Method::kReplay, LearningPolicy::Method::kProgressive}) {
+    LearningPolicy learning(method, parse_policy("random"), 0.125, 1, threads);
+    ConfidenceSequence plain(0.0, 1.0);
+    std::uint64_t kept = 0;
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+      const LoggedRound round = world.round(5, i);
+      learning.play({i, round, features.of(round)});
+      if (method == LearningPolicy::Method::kReplay) {
+        if (learning.kept() > kept) {
+          plain.add(1.0, *round.reward);
+        }
+      } else {
+        plain.add(learning.kept() > kept ? 1.0 / round.probability : 0.0, *round.reward);
+      }
+      kept = learning.kept();
+    }
+    const std::optional<Interval> found = learning.anytime();
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->low, plain.interval().low);
+    EXPECT_EQ(found->high, plain.interval().high);
+    EXPECT_TRUE(found->contains(world.value_of_random()));
+    EXPECT_LT(found->high - found->low, 0.5);
+    LoggedRound last = world.round(5, 4000);
+    last.reward = 2.0;
+    learning.play({4000, last, features.of(last)});
+    EXPECT_FALSE(learning.anytime().has_value());
+  }
+}
+
 // The same policy, told by hand what each method lets it learn.
 TEST(LearningPolicies, LearnWhatTheirMethodSays) {
   const SyntheticWorld world{.epsilon = 1.0};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "mcnb/serve/engine/user_map.h"
@@ -248,6 +249,47 @@ TEST(Dashboard, TheMapPutsUsersOfOneTasteTogether) {
     }
   }
   EXPECT_LT(among / 30.0, between / 36.0);
+}
+
+TEST(Dashboard, AUserHasEstimatesOfTheRecentActionsAsADecisionWouldHaveThem) {
+  const TemporaryFolder folder;
+  ServerProgram server(folder.path());
+  HttpClient client(server.port());
+  post(client, "/v1/models", kModel, 201);
+  get(client, "/v1/models/m/users/ann/estimates", 404);
+  for (int i = 0; i < 40; ++i) {
+    const std::string event = "e" + std::to_string(i);
+    const json answer = post(client, "/v1/models/m/rank", rank_of(event, "ann"), 200);
+    post(client, "/v1/models/m/events/" + event + "/reward",
+         answer["rewardActionId"] == "a" ? R"({"value":1})" : R"({"value":0})", 200);
+  }
+  const json position = get(client, "/v1/models/m")["lastPosition"];
+  const json estimates = get(client, "/v1/models/m/users/ann/estimates");
+  EXPECT_EQ(estimates["userId"], "ann");
+  const json tried = post(client, "/v1/models/m/try", rank_of("tried", "ann"), 200);
+  const auto by_action = [](const json& explain) {
+    std::map<std::string, json> actions;
+    for (const json& one : explain) {
+      actions[one.at("id")] = one;
+    }
+    return actions;
+  };
+  EXPECT_EQ(by_action(estimates["explain"]), by_action(tried["explain"]));
+  EXPECT_EQ(estimates["explain"].size(), 2U);
+  EXPECT_EQ(estimates["preferredActionId"], "a");
+  EXPECT_EQ(get(client, "/v1/models/m")["lastPosition"], position);
+  get(client, "/v1/models/none/users/ann/estimates", 404);
+}
+
+TEST(Dashboard, TheMapLeavesUsersOutOnlyIfThereAreTooMany) {
+  for (const auto& [users, each] : {std::pair<std::size_t, std::uint32_t>{0, 1},
+                                    {1, 1},
+                                    {kMostMapPoints, 1},
+                                    {kMostMapPoints + 1, 2},
+                                    {2 * kMostMapPoints, 2},
+                                    {2 * kMostMapPoints + 1, 3}}) {
+    EXPECT_EQ(users_per_point(users), each) << users;
+  }
 }
 
 // No direction shows more of what the opinions differ in, and the two are independent.

@@ -219,6 +219,7 @@ std::vector<std::string> metrics_after_a_reward() {
   const TemporaryFolder folder;
   ServerProgram server(folder / "data");
   HttpClient http(server.port());
+  http.post("/v1/models/default/challengers", R"({"name":"c","policy":"linucb"})");
   const std::string event =
       json::parse(
           http.post("/v1/models/default/rank", R"({"userId":"u","actions":[{"id":"a"}]})").body)

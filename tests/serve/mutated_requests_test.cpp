@@ -47,6 +47,23 @@ std::vector<std::string> valid_requests() {
           request("POST", "/v1/models/m/snapshot", ""),
           request("GET", "/v1/models", ""),
           request("GET", "/metrics", ""),
+          request("POST", "/v1/models/m/challengers",
+                  R"({"name":"rival","policy":"linucb","options":{"alpha":0.2},)"
+                  R"("weights":"clipped","mostWeight":5})"),
+          request("DELETE", "/v1/models/m/challengers/rival", ""),
+          request("POST", "/v1/models/m/promote", R"({"challenger":"rival","keepAs":"before"})"),
+          request("POST", "/v1/models/m/try", rank),
+          request("GET", "/v1/models/m/events", ""),
+          request("GET", "/v1/models/m/users/ann/events", ""),
+          request("GET", "/v1/models/m/users/ann", ""),
+          request("GET", "/v1/models/m/events/e1/behind", ""),
+          request("GET", "/v1/models/m/map", ""),
+          request("GET", "/v1/models/m/settings", ""),
+          request("GET", "/v1/models/m/series?resolution=10s&since=5", ""),
+          request("GET", "/v1/series?resolution=1d", ""),
+          request("GET", "/v1/nodes", ""),
+          request("POST", "/v1/reload", ""),
+          request("GET", "/openapi.json", ""),
           request("POST", "/personalizer/v1.0/rank", rank),
           request("POST", "/personalizer/v1.0/events/e1/reward", R"({"value":1})")};
 }

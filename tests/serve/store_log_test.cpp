@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "mcnb/logs/timestamps.h"
@@ -149,6 +150,29 @@ TEST(StoreLog, LeavesOutForgottenUsersAndOtherTimes) {
   ASSERT_EQ(part.rounds.size(), 3U);  // events 2, 3 and 5
   EXPECT_EQ(part.rounds[0].event, event(2));
   EXPECT_EQ(part.rounds[2].event, event(5));
+}
+
+// A client may take its time, but the service must be able to empty its WAL.
+TEST(StoreLog, KeepsNobodyFromForgettingUsersWhileItIsRead) {
+  const TemporaryFolder folder;
+  cases::RunningEngine running(folder.path(), {}, kStart);
+  running.create("m", model());
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    ASSERT_FALSE(running.rank(request(i))->error.has_value());
+  }
+  running.clock.set(kStart + 20'000);
+  running.rank(request(9));  // the waiting times of the others are over
+  std::vector<std::string> users;
+  const StoreLogReport report = read_store_log(folder.path(), {}, [&](const LoggedRound& round) {
+    if (users.empty()) {
+      const auto forgotten = running.forget("user-2");
+      EXPECT_FALSE(forgotten->error.has_value()) << forgotten->error->message;
+    }
+    users.push_back(round.user);
+  });
+  EXPECT_EQ(std::ranges::count(users, "user-0"), 3);
+  EXPECT_EQ(std::ranges::count(users, "user-2"), 0) << "what was erased meanwhile is left out";
+  EXPECT_EQ(report.forgotten, 3U);
 }
 
 TEST(StoreLog, IsExportedAndReadBack) {

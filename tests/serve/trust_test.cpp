@@ -211,11 +211,14 @@ TEST(Trust, ChangesAndRefusedKeysAreWrittenDownWithoutSecretsAndUsers) {
       shop.post("/v1/models/new/rank", R"({"userId":"Some Body","actions":[{"id":"a"}]})").status,
       200);
   EXPECT_EQ(admin.send("DELETE", "/v1/models/new/users/Some%20Body", "").status, 204);
+  const std::string rival = R"({"name":"rival","policy":"linucb"})";
+  EXPECT_EQ(admin.post("/v1/models/new/challengers", rival).status, 201);
+  EXPECT_EQ(admin.send("DELETE", "/v1/models/new/challengers/rival", "").status, 204);
   EXPECT_EQ(shop.send("DELETE", "/v1/models/new", "").status, 403);
   EXPECT_EQ(wrong.get("/v1/models").status, 401);
   const std::string log = server.program().errors_so_far();
   const std::vector<json> changes = lines_with(log, "a change");
-  ASSERT_EQ(changes.size(), 4U);
+  ASSERT_EQ(changes.size(), 6U);
   EXPECT_EQ(changes[0].at("level"), "audit");
   EXPECT_EQ(changes[0].at("key"), "admin of bos");
   EXPECT_EQ(changes[0].at("client"), "127.0.0.1");
@@ -225,6 +228,9 @@ TEST(Trust, ChangesAndRefusedKeysAreWrittenDownWithoutSecretsAndUsers) {
   EXPECT_EQ(changes[2].at("status"), "409");
   EXPECT_EQ(changes[3].at("path"), "/v1/models/{model}/users/{id}");
   EXPECT_EQ(changes[3].at("userSha256"), sha256_hex("Some Body").substr(0, 8));
+  EXPECT_EQ(changes[3].at("id"), "");
+  EXPECT_EQ(changes[5].at("id"), "rival");
+  EXPECT_EQ(changes[5].at("userSha256"), "");
   const std::vector<json> refused = lines_with(log, "a key was refused");
   ASSERT_EQ(refused.size(), 2U);
   EXPECT_EQ(refused[0].at("key"), "decide of sho");
@@ -237,8 +243,8 @@ TEST(Trust, ChangesAndRefusedKeysAreWrittenDownWithoutSecretsAndUsers) {
   }
   // The file has the same lines, and no others.
   const std::string lines = file_contents(audit);
-  EXPECT_EQ(lines_with(lines, "a change").size(), 4U);
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 6);
+  EXPECT_EQ(lines_with(lines, "a change").size(), 6U);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 8);
   struct stat file {};
   ASSERT_EQ(::stat(audit.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600U);

@@ -8,12 +8,12 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service as Driver
 
+from screen import Screen
 from service import Service
 
 HERE = Path(__file__).resolve().parent
 # Where packages, screenshots and whatever else the tests make are kept.
 WORK = Path(os.environ["MCNB_WEB_WORK"])
-SCREENSHOTS = WORK / "screenshots"
 NO_NPM = 77  # what ctest takes for "skipped"
 
 
@@ -30,6 +30,11 @@ def browser(tmp_path_factory):
     driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
     yield driver
     driver.quit()
+
+
+@pytest.fixture()
+def screen(browser):
+    return Screen(browser)
 
 
 @pytest.fixture()

@@ -1,11 +1,11 @@
 """The dashboard in a real browser, against the real service."""
 
-import base64
+import subprocess
 import time
 from urllib.parse import quote
 
 import pytest
-from conftest import SCREENSHOTS
+from conftest import HERE
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -13,76 +13,6 @@ from selenium.webdriver.support.ui import WebDriverWait
 from service import play
 
 HOSTILE = '<script>document.title="broken"</script><img src=x onerror=alert(1)>'
-
-
-class Screen:
-    """What a test does with the page."""
-
-    def __init__(self, browser):
-        self.browser = browser
-
-    def open(self, service, part="", width=1400, dark=False):
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600})
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        self.browser.get("about:blank")
-        self.browser.get_log("browser")
-        self.browser.get(f"{service.url}/#/{part}")
-
-    def text(self, selector="body"):
-        found = self.browser.find_elements(By.CSS_SELECTOR, selector)
-        return found[0].text if found else ""
-
-    def wait(self, words, selector="body", seconds=20):
-        """Until the words are there."""
-        WebDriverWait(self.browser, seconds, 0.05, [Exception]).until(
-            lambda _: words in self.text(selector), f"{words!r} in {self.text(selector)[:1500]!r}")
-
-    def find(self, selector):
-        return WebDriverWait(self.browser, 20, 0.05).until(
-            lambda browser: browser.find_element(By.CSS_SELECTOR, selector), selector)
-
-    def shot(self, name, whole=True):
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot",
-                                            {"captureBeyondViewport": whole, "format": "png"})
-        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
-
-    def expect_no_complaints(self, *expected):
-        """The browser has no errors: scripts, styles, the security policy."""
-        lines = [line["message"] for line in self.browser.get_log("browser")
-                 if line["level"] == "SEVERE"]
-        assert not [line for line in lines if not any(part in line for part in expected)]
-
-    def expect_to_fit(self):
-        wide = self.browser.execute_script(
-            "return [document.documentElement.scrollWidth, innerWidth]")
-        assert wide[0] <= wide[1], f"the page is {wide[0]} wide on a screen of {wide[1]}"
-
-    def expect_labels(self):
-        """Every control has a name for a screen reader, and every figure a description."""
-        unnamed = self.browser.execute_script("""
-            return [...document.querySelectorAll("button, input, select, textarea, canvas, a")]
-              .filter(e => !(e.getAttribute("aria-label") || e.textContent.trim() ||
-                             e.closest("label") || e.getAttribute("aria-labelledby")))
-              .map(e => e.outerHTML)""")
-        assert unnamed == []
-
-    def expect_accessible(self, npm):
-        """Axe finds nothing: names, roles, order of headings, contrast."""
-        self.browser.execute_script(
-            (npm.modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
-        found = self.browser.execute_async_script("""
-            const done = arguments[arguments.length - 1];
-            axe.run().then(result => done(result.violations.map(
-              one => one.id + ": " + one.nodes.map(node => node.html).join(" "))))""")
-        assert found == []
-
-
-@pytest.fixture()
-def screen(browser):
-    return Screen(browser)
 
 
 MODEL = {"name": "shop", "policy": "mcnb", "options": {"gamma": 0.3, "width": 20},
@@ -113,7 +43,12 @@ def test_every_page_shows_the_figures_of_the_service(start, screen):
     screen.find("a[href='#/models/shop/users/user-11']").click()
     screen.wait("User user-11")
     screen.wait("of this user alone")
+    screen.wait("Estimate")
+    for action in ("tea", "bread", "butter", "salt"):
+        screen.wait(action, ".explain")
     screen.shot("user-1400-light")
+    screen.find("a[href='#/models/shop/learners/11']").click()
+    screen.wait("Learner 11, ")
     screen.open(service, "try/shop")
     WebDriverWait(screen.browser, 20).until(
         lambda browser: browser.find_element(By.NAME, "user").get_attribute("value"))
@@ -132,6 +67,67 @@ def test_every_page_shows_the_figures_of_the_service(start, screen):
             screen.expect_to_fit()
             screen.shot(f"{name}-{width}-{'dark' if dark else 'light'}")
     screen.expect_no_complaints()
+
+
+def test_challengers_are_shown_with_their_intervals(start, screen, npm):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    for name, policy in (("linear", "linucb"), ("clusters", "club")):
+        service.ask("POST", "/v1/models/shop/challengers", {"name": name, "policy": policy})
+    screen.open(service, "models/shop")
+    screen.wait("not known yet")
+    screen.wait("too early to say")
+    play(service, "shop", users=6, rounds=120)
+    time.sleep(2.2)  # the waiting time
+    service.ask("POST", "/v1/models/shop/rank", {"userId": "user-1", "actions": [{"id": "tea"}]})
+    screen.open(service, "models/shop", width=400)
+    screen.wait("120", "section:has(.intervals)")
+    for one in service.ask("GET", "/v1/models/shop")["challengers"]:
+        screen.wait(one["name"])
+        screen.wait(f"{one['estimate']['value']:.3f} ({one['estimate']['low']:.3f} to")
+    screen.expect_to_fit()
+    screen.expect_accessible(npm)
+    screen.shot("challengers-400-light")
+    screen.expect_no_complaints()
+
+
+POINT_OF_THE_MAP = """
+    const canvas = document.querySelector(".map canvas");
+    const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    for (let i = 3; i < image.data.length; i += 4) {
+      if (image.data[i] > 0) return [(i >> 2) % canvas.width, Math.floor((i >> 2) / canvas.width)];
+    }"""
+
+
+def test_the_mouse_on_the_map_shows_who_agrees(start, screen):
+    service = start()
+    service.ask("POST", "/v1/models", MODEL)
+    play(service, "shop", users=10, rounds=100)
+    screen.open(service, "models/shop")
+    screen.wait("10 users who have learned")
+    x, y = screen.browser.execute_script(POINT_OF_THE_MAP)
+    screen.point_at(".map canvas", x + 2, y + 2)
+    screen.wait("others agree about all recent actions")
+    screen.shot("map-hover-1400-light")
+    screen.find(".map canvas").click()  # at its middle, away from the point
+    screen.point_at(".legend", 1, 1)
+    screen.wait("10 users who have learned")
+    screen.expect_no_complaints()
+
+
+def test_a_span_of_time_counts_when_its_last_decision_does(tmp_path):
+    """Rewards come before defaults: the mean of a span that still waits would be too high."""
+    script = tmp_path / "means.cjs"
+    source = HERE.parent.parent / "web" / "src" / "means.ts"
+    subprocess.run(["esbuild", source, "--bundle", "--format=cjs", f"--outfile={script}"],
+                   check=True, capture_output=True)
+    found = subprocess.run(
+        ["node", "-e", f"""
+         const {{ settledBefore }} = require("{script}");
+         const spans = [0, 60000, 120000].map((time) => ({{ time }}));
+         console.log(settledBefore(spans, 150000, 60).map((span) => span.time).join(" "));"""],
+        check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["0", "60000"]
 
 
 def test_an_event_with_slots_shows_them_all(start, screen):

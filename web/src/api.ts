@@ -30,7 +30,9 @@ export interface Model {
   challengers?: Challenger[];
 }
 export interface Estimate { decisions: number; value?: number | null; low: number; high: number }
-export interface Challenger { name: string; policy: string; learned: number; estimate: Estimate; champion: Estimate }
+export interface Challenger {
+  name: string; policy: string; learned: number; refused: number; lastRefusal: string; estimate: Estimate; champion: Estimate;
+}
 export interface Explanation {
   id: string; probability: number; value: number; estimate: number; clusterSize: number;
   clusterFound?: number; clusterVisited?: number; parts: Record<string, number>;
@@ -56,6 +58,7 @@ export interface EventLine {
 export interface UserView {
   userId: string; ownLearner: boolean; shared: boolean; learner: number; decisions: number; learned: number;
 }
+export interface UserEstimates { userId: string; preferredActionId?: string; explain: Explanation[] }
 export interface UserMap {
   actions: string[]; learners: number[]; lessons: number[]; x: number[]; y: number[];
   low: number; high: number; opinions: string;

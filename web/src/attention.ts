@@ -2,7 +2,7 @@
 
 import type { AllSeries, Model, Node } from "./api";
 import { milliseconds, number, percent, reward } from "./format";
-import { together, total } from "./means";
+import { settledBefore, together, total } from "./means";
 
 export interface Notice { level: "bad" | "warn"; text: string; model?: string }
 export interface Health { status: string; damage?: { what: string }[]; problem?: string }
@@ -15,7 +15,7 @@ function ofModel(model: Model, series: AllSeries): Notice[] {
   const rewards = total(buckets, "rewards");
   const late = total(buckets, "late");
   const refused = total(buckets, "refused");
-  const settled = buckets.filter((bucket) => bucket.time < series.now - 1000 * model.waitingSeconds);
+  const settled = settledBefore(buckets, series.now - 1000 * model.waitingSeconds, series.seconds);
   const own = together(settled, "reward");
   const random = together(settled, "random");
   if (refused > 0) {

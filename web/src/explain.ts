@@ -16,7 +16,8 @@ function bar(label: string, from: number, to: number, scale: (value: number) => 
   return element;
 }
 
-export function explanation(actions: Explanation[], chosen: string): HTMLElement {
+// `tag`: what is said of the chosen one.
+export function explanation(actions: Explanation[], chosen: string, tag = "answer"): HTMLElement {
   const { palette } = colours();
   const added = [...new Set(actions.flatMap((action) => Object.keys(action.parts)))].filter((name) => !kInEstimate.has(name));
   const inside = [...new Set(actions.flatMap((action) => Object.keys(action.parts)))].filter((name) => kInEstimate.has(name));
@@ -25,6 +26,8 @@ export function explanation(actions: Explanation[], chosen: string): HTMLElement
   const high = Math.max(...values, low + 1e-9);
   const scale = (value: number) => (value - low) / (high - low);
   const colour = (part: number) => palette[(part + 1) % palette.length];
+  // Policies without clusters have one learner for each user.
+  const clusters = actions.some((action) => action.clusterSize !== 1 || action.clusterFound !== undefined);
   const rows = actions.map((action) => {
     let end = action.estimate;
     const bars = [bar("estimate", 0, action.estimate, scale, palette[0])];
@@ -35,13 +38,13 @@ export function explanation(actions: Explanation[], chosen: string): HTMLElement
     const cluster = action.clusterFound === undefined ? number(action.clusterSize)
       : `about ${number(action.clusterSize)} (${action.clusterFound} of ${action.clusterVisited} looked at)`;
     return h("tr", { class: action.id === chosen ? "chosen" : "" },
-      h("th", { scope: "row" }, action.id, action.id === chosen ? h("span", { class: "tag" }, "answer") : null),
+      h("th", { scope: "row" }, action.id, action.id === chosen ? h("span", { class: "tag" }, tag) : null),
       h("td", { class: "bars" }, h("div", {}, bars)),
       h("td", { class: "number" }, action.estimate.toFixed(4)),
       [...inside, ...added].map((name) => h("td", { class: "number" }, (action.parts[name] ?? 0).toFixed(4))),
       h("td", { class: "number" }, action.value.toFixed(4)),
       h("td", { class: "number" }, percent(action.probability)),
-      h("td", { class: "number" }, cluster));
+      clusters ? h("td", { class: "number" }, cluster) : "");
   });
   const mark = (text: string, background: string) => {
     const square = h("span", { class: "mark" });
@@ -51,7 +54,7 @@ export function explanation(actions: Explanation[], chosen: string): HTMLElement
   return h("div", {},
     h("ul", { class: "legend" }, mark("estimate", palette[0]), added.map((name, i) => mark(name, colour(i)))),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Why this answer" }, h("table", { class: "explain" },
-      h("thead", {}, h("tr", {}, ["Action", "Parts", "Estimate", ...inside.map((name) => "… " + name), ...added.map((name) => "+ " + name), "Value", "Probability", "Cluster"]
+      h("thead", {}, h("tr", {}, ["Action", "Parts", "Estimate", ...inside.map((name) => "… " + name), ...added.map((name) => "+ " + name), "Value", "Probability", ...(clusters ? ["Cluster"] : [])]
         .map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, rows))));
 }

@@ -1,6 +1,6 @@
 // The stream of the latest figures. It begins again by itself when the server was away.
 
-import { type AllSeries, follow, Refused } from "./api";
+import { type AllSeries, ask, follow, Refused } from "./api";
 
 export type State = "connecting" | "live" | "away";
 
@@ -38,11 +38,30 @@ export class Live {
           this.onRefused(error);
           return;
         }
+        if (error instanceof Refused && error.code === "not_owner") {
+          await this.poll(run, signal).catch(() => {});
+          if (run === this.run && this.state === "live") continue;
+        }
       }
       if (run !== this.run) return;
       this.lines = [];
       this.change("away");
       await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+
+  // Of several nodes only one has a stream. The others pass requests on, so ask them again and
+  // again, and for a stream from time to time: the node may own the store by then.
+  private async poll(run: number, signal: AbortSignal): Promise<void> {
+    for (let i = 0; i < 30 && run === this.run; ++i) {
+      const since = this.latest ? "&since=" + (this.latest.now - 20000) : "";
+      try {
+        this.take(await ask<AllSeries>("/v1/series?resolution=10s" + since, "GET", undefined, signal));
+      } catch (error) {
+        if (run === this.run) this.change("away");
+        throw error;
+      }
+      await new Promise((done) => setTimeout(done, 1000));
     }
   }
 

@@ -1,6 +1,6 @@
 // One user, and one event.
 
-import { ask, type Behind, type EventLine, type EventView, path, type Series, type UserView } from "./api";
+import { ask, type Behind, type EventLine, type EventView, path, type UserEstimates, type UserView } from "./api";
 import { figure, h, replace, section, table } from "./dom";
 import { explanation } from "./explain";
 import { ago, number, percent, time } from "./format";
@@ -10,6 +10,8 @@ import { link, type Page } from "./pages";
 export class UserPage implements Page {
   readonly title: string;
   readonly element = h("div", { class: "page" }, h("p", {}, "Loading …"));
+  private readonly estimates = h("div");
+  private known: UserEstimates | null = null;
 
   constructor(private readonly model: string, private readonly user: string) {
     this.title = "User " + user;
@@ -21,15 +23,25 @@ export class UserPage implements Page {
       ask<UserView>(path("models", model, "users", user)),
       ask<{ events: EventLine[] }>(path("models", model, "users", user, "events"))]);
     const rewards = events.flatMap((event) => event.rewards.map((one) => one.value));
+    const learner = view.ownLearner ? ["of this user alone, ", h("a", { href: link("models", model, "learners", String(view.learner)) }, "on the map")] : "shared with others";
     replace(this.element,
       h("p", { class: "crumbs" }, h("a", { href: link("models", model) }, "Model " + model)),
       h("h1", {}, "User ", h("span", { class: "name" }, user)),
       h("section", { class: "card", "aria-label": "Figures" }, h("dl", { class: "figures wide" },
         figure("Decisions", number(view.decisions)),
         figure("Learned", number(view.learned)),
-        figure("Learner", view.learner, view.ownLearner ? "of this user alone" : "shared with others"),
+        figure("Learner", view.learner, learner),
         figure("Mean of the latest rewards", rewards.length ? (rewards.reduce((a, b) => a + b) / rewards.length).toFixed(3) : "–", number(rewards.length) + " rewards"))),
-      section("Latest events", events.length ? eventRows(model, events, Date.now()) : h("p", { class: "note" }, "None among the latest rows of the log.")));
+      section("What the model expects now", this.estimates, h("p", { class: "note" }, "Of the actions that were chosen lately, for anybody. ", h("a", { href: link("try", model, user) }, "Try others with this user"), ".")),
+      section("Latest events", events.length ? eventRows(model, events, Date.now(), false) : h("p", { class: "note" }, "None among the latest rows of the log.")));
+    this.known = await ask<UserEstimates>(path("models", model, "users", user, "estimates"));
+    this.onTheme();
+  }
+
+  onTheme(): void {
+    if (!this.known) return;
+    replace(this.estimates, this.known.explain.length ? explanation(this.known.explain, this.known.preferredActionId ?? "", "preferred")
+      : h("p", { class: "note" }, "Nothing was decided lately."));
   }
 }
 
@@ -95,4 +107,3 @@ export class EventPage implements Page {
   }
 }
 
-export type { Series };

@@ -7,16 +7,34 @@ import { h, replace } from "./dom";
 import { number } from "./format";
 import { colours, isDark } from "./theme";
 
-interface Placed { px: Int32Array; py: Int32Array; cells: Map<number, number[]>; width: number; height: number }
+interface Placed {
+  px: Int32Array; py: Int32Array; cells: Map<number, number[]>; width: number; height: number;
+  image: ImageData; pixels: Uint32Array;  // the same memory
+}
 
 const kCell = 12;  // pixels; for finding the nearest point
 
-function rgb(colour: string): [number, number, number] {
+// A colour of CSS as the canvas keeps it: a word of red, green, blue and alpha.
+function pixel(colour: string, alpha: number): number {
   const probe = document.createElement("canvas").getContext("2d")!;
   probe.fillStyle = colour;
   probe.fillRect(0, 0, 1, 1);
-  const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
-  return [r, g, b];
+  const bytes = probe.getImageData(0, 0, 1, 1).data;
+  bytes[3] = Math.round(255 * alpha);
+  return new Uint32Array(bytes.buffer)[0];
+}
+
+// The pixels of a point, relative to its own, by how many points there are.
+function discOf(points: number, width: number): Int32Array {
+  const size = Math.max(1, Math.round((points > 20000 ? 1 : points > 2000 ? 2 : points > 200 ? 4 : 7) * devicePixelRatio));
+  const offsets: number[] = [];
+  for (let dy = 0; dy < size; ++dy) {
+    for (let dx = 0; dx < size; ++dx) {
+      const corner = size > 3 && (2 * dx + 1 - size) ** 2 + (2 * dy + 1 - size) ** 2 > size * size;
+      if (!corner) offsets.push(dy * width + dx);
+    }
+  }
+  return Int32Array.from(offsets);
 }
 
 export class UserMapView {
@@ -77,11 +95,12 @@ export class UserMapView {
   }
 
   // Moves to the point of a learner, as the mouse would.
-  find(learner: number): boolean {
+  find(learner: number): void {
     const at = this.map?.learners.indexOf(learner) ?? -1;
     this.pinned = at >= 0;
     this.mark(at);
-    return at >= 0;
+    this.element.scrollIntoView({ block: "center" });
+    this.canvas.focus({ preventScroll: true });
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -129,7 +148,8 @@ export class UserMapView {
       const list = cells.get(cell);
       if (list) list.push(i); else cells.set(cell, [i]);
     }
-    this.placed = { px, py, cells, width, height };
+    const image = new ImageData(width, height);
+    this.placed = { px, py, cells, width, height, image, pixels: new Uint32Array(image.data.buffer) };
     this.paint();
   }
 
@@ -183,38 +203,34 @@ export class UserMapView {
     const { map, placed } = this;
     if (!map || !placed) return;
     const context = this.canvas.getContext("2d")!;
-    const image = context.createImageData(placed.width, placed.height);
     const c = colours();
-    const near = rgb(c.marked);
-    const plain = rgb(c.reward);
-    const far = rgb(c.grid);
-    const distances = this.marked >= 0 ? this.distances() : null;
-    // Without a rule of the policy, the quarter of the scale that is nearest counts as agreement.
-    const scale = map.high - map.low;
-    const limit = this.gap !== null && scale > 0 ? this.gap / scale : 0.25;
-    const size = Math.max(1, Math.round((map.learners.length > 20000 ? 1 : map.learners.length > 2000 ? 2 : map.learners.length > 200 ? 4 : 7) * devicePixelRatio));
-    let agree = 0;
-    const strength = isDark() ? 0.75 : 0.62;
     const points = map.learners.length;
-    for (let i = 0; i < points; ++i) {
-      const inside = distances !== null && distances[i] <= limit;
-      if (inside) ++agree;
-      const colour = distances === null ? plain : inside ? near : far;
-      const alpha = 255 * (distances === null ? strength : inside ? 0.9 : 0.5);
-      for (let dy = 0; dy < size; ++dy) {
-        for (let dx = 0; dx < size; ++dx) {
-          if (size > 3 && (2 * dx + 1 - size) ** 2 + (2 * dy + 1 - size) ** 2 > size * size) continue;  // a disc
-          const at = 4 * ((placed.py[i] + dy) * placed.width + placed.px[i] + dx);
-          if (image.data[at + 3] < 255) {
-            image.data[at] = colour[0];
-            image.data[at + 1] = colour[1];
-            image.data[at + 2] = colour[2];
-            image.data[at + 3] = Math.min(255, image.data[at + 3] + alpha);
-          }
+    const pixels = placed.pixels.fill(0);
+    const disc = discOf(points, placed.width);
+    const draw = (i: number, one: number, several: number) => {
+      const at = placed.py[i] * placed.width + placed.px[i];
+      for (const offset of disc) pixels[at + offset] = pixels[at + offset] === 0 ? one : several;
+    };
+    let agree = 0;
+    if (this.marked < 0) {
+      const [one, several] = [pixel(c.reward, isDark() ? 0.75 : 0.62), pixel(c.reward, 1)];
+      for (let i = 0; i < points; ++i) draw(i, one, several);
+    } else {
+      const distances = this.distances();
+      // Without a rule of the policy, the quarter of the scale that is nearest counts as agreement.
+      const scale = map.high - map.low;
+      const limit = this.gap !== null && scale > 0 ? this.gap / scale : 0.25;
+      const [far, farther] = [pixel(c.random, 0.35), pixel(c.random, 0.5)];
+      const near = pixel(c.marked, 0.9);
+      for (let i = 0; i < points; ++i) if (distances[i] > limit) draw(i, far, farther);
+      for (let i = 0; i < points; ++i) {
+        if (distances[i] <= limit) {
+          ++agree;
+          draw(i, near, near);
         }
       }
     }
-    context.putImageData(image, 0, 0);
+    context.putImageData(placed.image, 0, 0);
     if (this.marked >= 0) {
       context.strokeStyle = c.text;
       context.lineWidth = 2 * devicePixelRatio;
@@ -237,7 +253,7 @@ export class UserMapView {
       this.words.textContent = `${number(count)} users who have learned. Those who would rate recent actions alike lie close together. Point at one to see who agrees.`;
     } else {
       const rule = this.gap !== null ? `, within the cluster gap of ${this.gap}` : "";
-      this.words.textContent = `Learner ${map.learners[this.marked]}, ${number(map.lessons[this.marked])} rewards learned: ${number(agree - 1)} others agree about ${about}${rule}.`;
+      this.words.textContent = `Learner ${map.learners[this.marked]}, ${number(map.lessons[this.marked])} ${map.lessons[this.marked] === 1 ? "reward" : "rewards"} learned: ${number(agree - 1)} others agree about ${about}${rule}.`;
     }
   }
 }

@@ -30,6 +30,12 @@ export function grouped<T>(buckets: T[], most: number): T[][] {
   return groups;
 }
 
+// Those whose decisions all count: the waiting time of the last one is over. Rewards come before
+// defaults, so an earlier mean would be too high.
+export function settledBefore(buckets: Bucket[], until: number, seconds: number): Bucket[] {
+  return buckets.filter((bucket) => bucket.time + 1000 * seconds <= until);
+}
+
 export function total(buckets: Bucket[], name: "decisions" | "explored" | "rewards" | "late" | "learned" |
   "refused" | "settled" | "rewarded"): number {
   return buckets.reduce((sum, bucket) => sum + bucket[name], 0);

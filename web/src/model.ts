@@ -4,7 +4,7 @@ import { challengers } from "./challengers";
 import { figure, h, replace, section, table } from "./dom";
 import { ago, bytes, number, percent, reward, time } from "./format";
 import { UserMapView } from "./map";
-import { grouped, interval, together, total } from "./means";
+import { grouped, interval, settledBefore, together, total } from "./means";
 import { beginOf, inRange, merged, rangePicker, showRewards } from "./overview";
 import { type Context, link, type Page } from "./pages";
 import { settingsForm } from "./settings";
@@ -36,11 +36,12 @@ export function outcome(event: { rewards: EventReward[]; activated: boolean }): 
   return event.rewards.length ? event.rewards.map((one) => one.value).join(", ") : event.activated ? "none" : "not activated";
 }
 
-export function eventRows(model: string, events: EventLine[], now: number) {
-  return table("Latest events", ["Event", "User", "Answer", "Probability", "Rewards", "When"], events.map((event) => [
+// `named`: with their users.
+export function eventRows(model: string, events: EventLine[], now: number, named: boolean) {
+  return table("Latest events", ["Event", ...(named ? ["User"] : []), "Answer", "Probability", "Rewards", "When"], events.map((event) => [
     h("a", { href: link("models", model, "events", event.eventId) },
       event.slot === undefined ? event.eventId : `${event.eventId}, slot ${event.slot}`),
-    h("a", { href: link("models", model, "users", event.userId) }, event.userId),
+    ...(named ? [h("a", { href: link("models", model, "users", event.userId) }, event.userId)] : []),
     [event.rewardActionId, event.explored ? h("span", { class: "tag" }, "explored") : null],
     percent(event.propensity),
     outcome(event),
@@ -69,7 +70,8 @@ export class ModelPage implements Page {
   private history: Settings | null = null;
   private readonly timer = setInterval(() => void this.load(), 10000);
 
-  constructor(private readonly name: string, private readonly context: Context) {
+  // `learner`: the one that the map shows first.
+  constructor(private readonly name: string, private readonly context: Context, private readonly learner?: number) {
     this.title = name;
     const search = h("form", { class: "row search", role: "search", submit: (event) => this.search(event) },
       h("label", {}, h("span", { class: "hidden" }, "Look for"), h("select", { name: "kind" }, h("option", { value: "users" }, "user"), h("option", { value: "events" }, "event"))),
@@ -105,7 +107,7 @@ export class ModelPage implements Page {
       ask<Settings>(path("models", name, "settings"))]);
     this.model = model;
     this.series = series;
-    replace(this.events, events.events.length ? eventRows(name, events.events.slice(0, 15), series.now) : h("p", { class: "note" }, "None yet."));
+    replace(this.events, events.events.length ? eventRows(name, events.events.slice(0, 15), series.now, true) : h("p", { class: "note" }, "None yet."));
     if (JSON.stringify(history) !== JSON.stringify(this.history)) {
       this.history = history;
       replace(this.settings, settingsForm(name, history, () => void this.load()));
@@ -120,6 +122,7 @@ export class ModelPage implements Page {
     this.map = new UserMapView(this.name, Number.isFinite(gap) ? gap : null);
     replace(this.mapBox, this.map.element);
     await this.map.load();
+    if (this.learner !== undefined) this.map.find(this.learner);
   }
 
   onLine(): void {
@@ -147,7 +150,7 @@ export class ModelPage implements Page {
     if (!series || !model) return;
     const buckets = inRange(series.buckets, context, series.now);
     const from = beginOf(buckets, context, series.now);
-    const settled = buckets.filter((bucket) => bucket.time < series.settledUntil);
+    const settled = settledBefore(buckets, series.settledUntil, series.seconds);
     const own = together(settled, "reward");
     const random = together(settled, "random");
     const first = together(settled, "first");
@@ -157,8 +160,8 @@ export class ModelPage implements Page {
     const range = (mean: ReturnType<typeof interval>) => (mean ? `${reward(mean.low)} to ${reward(mean.high)}` : "");
     replace(this.figures,
       figure("Mean reward", show(own), range(own)),
-      figure("Random, estimated", show(random), range(random)),
-      figure("First action, estimated", show(first), range(first)),
+      figure("Random choice", show(random), random ? "estimated, " + range(random) : ""),
+      figure("First action", show(first), first ? "estimated, " + range(first) : ""),
       figure("Decisions", rate ? number(rate.decisions) + "/s" : "–", number(model.rounds) + " in all"),
       figure("Explored", decisions ? percent(total(buckets, "explored") / decisions) : "–"),
       figure("Users", number(model.users), number(model.pending) + " events wait"),
@@ -200,7 +203,7 @@ export class ModelPage implements Page {
       const others = id === undefined ? all - shown.filter((one) => one.id !== undefined).reduce((sum, one) => sum + named(one.id), 0) : 0;
       return all ? (id === undefined ? others : named(id)) / all : 0;
     };
-    const full = groups.filter((group) => group.some((bucket) => bucket.actions));
+    const full = groups.filter((group) => group.some((bucket) => bucket.actions) && total(group, "decisions") > 0);
     this.actions.show(shown.map((one, i) => ({
       name: one.id ?? "all others", colour: palette[i % palette.length],
       points: full.map((group) => ({ time: group[0].time, mean: share(group, one.id) })),

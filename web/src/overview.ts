@@ -1,9 +1,9 @@
 import { type AllSeries, ask, type Bucket, has, type Model, type Node, Refused } from "./api";
 import { type Health, notices } from "./attention";
 import { TimeChart } from "./charts";
-import { figure, h, replace } from "./dom";
+import { figure, h, replace, table } from "./dom";
 import { bytes, milliseconds, number, percent, reward } from "./format";
-import { grouped, type Kind, together, total } from "./means";
+import { grouped, type Kind, settledBefore, together, total } from "./means";
 import { type Context, kRanges, link, type Page } from "./pages";
 import { colours } from "./theme";
 
@@ -51,9 +51,9 @@ class ModelCard {
       h("h2", {}, h("a", { href: link("models", name) }, name)), this.figures, this.chart.element);
   }
 
-  show(model: Model, buckets: Bucket[], context: Context, now: number): void {
+  show(model: Model, buckets: Bucket[], context: Context, now: number, seconds: number): void {
     const settledUntil = now - 1000 * model.waitingSeconds;
-    const settled = buckets.filter((bucket) => bucket.time < settledUntil);
+    const settled = settledBefore(buckets, settledUntil, seconds);
     const own = together(settled, "reward");
     const random = together(settled, "random");
     const rate = context.live.rates.get(this.name);
@@ -81,6 +81,7 @@ export class Overview implements Page {
   private readonly attention = h("section", { class: "attention", "aria-label": "What needs attention" });
   private readonly figures = h("dl", { class: "figures wide" });
   private readonly cards = h("div", { class: "cards" });
+  private readonly nodeList = h("div");
   private readonly models = new Map<string, ModelCard>();
   private series: AllSeries | null = null;
   private list: Model[] = [];
@@ -91,7 +92,7 @@ export class Overview implements Page {
 
   constructor(private readonly context: Context) {
     replace(this.element, h("div", { class: "head" }, h("h1", {}, "Overview"), rangePicker(context)),
-      this.attention, h("section", { class: "card", "aria-label": "The service" }, this.figures), this.cards);
+      this.attention, h("section", { class: "card", "aria-label": "The service" }, this.figures, this.nodeList), this.cards);
     void this.load();
   }
 
@@ -138,13 +139,14 @@ export class Overview implements Page {
     if (!series) return;
     this.drawn = Date.now();
     this.drawAttention(series);
+    this.drawNodes();
     const latest = (context.live.latest?.service ?? series.service).slice(-1)[0];
-    const recent = series.service.filter((bucket) => bucket.requests > 0).slice(-1)[0] ?? latest;
+    const recent = series.service.filter((bucket) => bucket.p99 > 0).slice(-1)[0];
     const rate = (name: "decisions" | "learned") => [...context.live.rates.values()].reduce((sum, one) => sum + one[name], 0);
     replace(this.figures,
       figure("Decisions", number(rate("decisions")) + "/s", "all models"),
       figure("Learned", number(rate("learned")) + "/s", "rewards and defaults"),
-      figure("Latency of rank", recent ? milliseconds(recent.p50) : "–", recent ? "p99 " + milliseconds(recent.p99) : ""),
+      figure("Latency of rank", recent ? milliseconds(recent.p50) : "–", recent ? "p99 " + milliseconds(recent.p99) : "no decision lately"),
       figure("Memory", latest ? bytes(latest.memoryBytes) : "–", "of " + bytes(series.memoryLimitBytes)),
       figure("Log", latest ? bytes(latest.logBytes) : "–", "on disk"),
       this.nodes.length ? figure("Nodes", this.nodes.length, "owner: " + (this.nodes.find((node) => node.owner)?.name ?? "none")) : null);
@@ -156,7 +158,7 @@ export class Overview implements Page {
         this.cards.append(card.element);
       }
       const buckets = series.models.find((one) => one.name === model.name)?.buckets ?? [];
-      card.show(model, inRange(buckets, context, series.now), context, series.now);
+      card.show(model, inRange(buckets, context, series.now), context, series.now, series.seconds);
     }
     for (const [name, card] of this.models) {
       if (!this.list.some((model) => model.name === name)) {
@@ -176,6 +178,14 @@ export class Overview implements Page {
       ? h("p", { class: "notice good" }, "All is well: nothing needs attention.")
       : found.map((one) => h("p", { class: "notice " + one.level }, h("span", { class: "hidden" }, one.level === "bad" ? "Problem: " : "Warning: "),
         one.model ? [h("a", { href: link("models", one.model) }, one.model), ": "] : null, one.text)));
+  }
+
+  // One process alone is no news.
+  private drawNodes(): void {
+    const { nodes } = this;
+    this.nodeList.className = nodes.length > 1 ? "nodes" : "";
+    replace(this.nodeList, nodes.length > 1 ? table("Nodes", ["Node", "Address", "Part", "Last sign"], nodes.map((node) => [
+      node.name, node.address, node.owner ? "owner" : "follows", number(node.silentSeconds) + " s ago"])) : null);
   }
 
   destroy(): void {

@@ -27,9 +27,10 @@ const context: Context = {
 
 function make(parts: string[]): Page {
   if (parts[0] === "models" && parts.length === 2) return new ModelPage(parts[1], context);
+  if (parts[0] === "models" && parts[2] === "learners" && parts.length === 4) return new ModelPage(parts[1], context, Number(parts[3]));
   if (parts[0] === "models" && parts[2] === "users" && parts.length === 4) return new UserPage(parts[1], parts[3]);
   if (parts[0] === "models" && parts[2] === "events" && parts.length === 4) return new EventPage(parts[1], parts[3]);
-  if (parts[0] === "try") return new TryPage(parts[1]);
+  if (parts[0] === "try") return new TryPage(parts[1], parts[2]);
   return new Overview(context);
 }
 

@@ -22,7 +22,8 @@ export class TryPage implements Page {
   private readonly model = h("select", { name: "model" });
   private decision: Decision | null = null;
 
-  constructor(private readonly given: string | undefined) {
+  constructor(private readonly given: string | undefined, user: string | undefined) {
+    this.user.value = user ?? "";
     this.model.addEventListener("change", () => void this.loadUsers());
     replace(this.element, h("h1", {}, "Try it"),
       h("p", {}, "See how a model would decide, and why. Nothing is logged, learned or changed."),

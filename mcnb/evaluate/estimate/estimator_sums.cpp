@@ -1,6 +1,7 @@
 #include "mcnb/evaluate/estimate/estimator_sums.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mcnb/base/check.h"
 
@@ -38,9 +39,31 @@ void EstimatorSums::add_rows(std::span<const EvaluatedRow> rows, LimitSums& sums
   }
 }
 
-void EstimatorSums::add(std::span<const EvaluatedRow> rows) {
+void EstimatorSums::add_events(std::span<const EvaluatedRow> rows, std::span<const char> joins,
+                               LimitSums& sums) {
+  for (std::size_t i = 0; i < rows.size();) {
+    Fraction event;
+    do {
+      const Fraction more = fraction_of(estimator_, sums.limit, rows[i]);
+      event.numerator += more.numerator;
+      event.denominator += more.denominator;
+      ++i;
+    } while (i < rows.size() && joins[i] != 0);
+    sums.groups.add(event);
+    sums.squares += event.numerator * event.numerator;
+    sums.products += event.numerator * event.denominator;
+    sums.denominators += event.denominator * event.denominator;
+  }
+}
+
+void EstimatorSums::add(std::span<const EvaluatedRow> rows, std::span<const char> joins) {
+  check(joins.empty() || joins.size() == rows.size(), "every row says whether it joins");
   count_ += static_cast<double>(rows.size());
   for (LimitSums& sums : sums_) {
+    if (!joins.empty()) {
+      add_events(rows, joins, sums);
+      continue;
+    }
     switch (estimator_) {
       case Estimator::kIps:
         add_rows<Estimator::kIps>(rows, sums);
@@ -67,15 +90,21 @@ void EstimatorSums::add(std::span<const EvaluatedRow> rows) {
   }
 }
 
-// The mean of (numerator - value denominator)^2 over the sum of the denominators, and the bias.
-double EstimatorSums::squared_error(const LimitSums& sums) const {
+// The sum of (numerator - value denominator)^2 over the squared sum of the denominators.
+double EstimatorSums::variance_of(const LimitSums& sums) {
   const Fraction sum = sums.groups.sum();
-  const double value = sum.denominator > 0.0 ? sum.numerator / sum.denominator : 0.0;
+  const double value = sums.groups.value();
   const double squares =
       sums.squares - 2.0 * value * sums.products + value * value * sums.denominators;
-  const double bias = value - unlimited();
-  return std::max(0.0, squares) / (sum.denominator * sum.denominator) + bias * bias;
+  return std::max(0.0, squares) / (sum.denominator * sum.denominator);
 }
+
+double EstimatorSums::squared_error(const LimitSums& sums) const {
+  const double bias = sums.groups.value() - unlimited();
+  return variance_of(sums) + bias * bias;
+}
+
+double EstimatorSums::standard_error() const { return std::sqrt(variance_of(best())); }
 
 const EstimatorSums::LimitSums& EstimatorSums::best() const {
   check(count_ > 0.0, "a value needs rounds");

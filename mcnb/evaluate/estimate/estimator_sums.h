@@ -14,17 +14,23 @@ class EstimatorSums {
  public:
   explicit EstimatorSums(Estimator estimator);
 
-  void add(std::span<const EvaluatedRow> rows);
+  // `joins`: whether a row belongs to the event of the row before, such as another slot of a page;
+  // empty: none does. Such rows depend on each other, so an event counts as one for the scatter and
+  // the bootstrap. All rows of an event come in one call.
+  void add(std::span<const EvaluatedRow> rows, std::span<const char> joins = {});
 
   Estimator estimator() const { return estimator_; }
   // The M with the least estimate of the mean squared error: the variance of the value and the
   // square of its difference from the estimator without limit. Requires rounds, as do all below.
   double limit() const { return best().limit; }
   double value() const { return best().groups.value(); }
+  // The standard error of the value, by the scatter of rounds, or of events with several.
+  double standard_error() const;
   // With no limit.
   double unlimited() const { return sums_.front().groups.value(); }
   const GroupedFractions& groups() const { return best().groups; }
-  // For values from a range of this width. Requires at least two rounds of equal sample weights.
+  // For values from a range of this width. Requires at least two rounds of equal sample weights,
+  // each of an event of its own.
   Interval bernstein(double width) const;
 
  private:
@@ -38,7 +44,9 @@ class EstimatorSums {
 
   template <Estimator kind>
   void add_rows(std::span<const EvaluatedRow> rows, LimitSums& sums);
+  void add_events(std::span<const EvaluatedRow> rows, std::span<const char> joins, LimitSums& sums);
   const LimitSums& best() const;
+  static double variance_of(const LimitSums& sums);
   double squared_error(const LimitSums& sums) const;
 
   Estimator estimator_;

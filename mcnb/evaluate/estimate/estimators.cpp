@@ -65,7 +65,8 @@ double value_of(Estimator estimator, double parameter, std::span<const Evaluated
     sum.numerator += fraction.numerator;
     sum.denominator += fraction.denominator;
   }
-  return sum.denominator > 0.0 ? sum.numerator / sum.denominator : 0.0;
+  return sum.denominator > 0.0 ? sum.numerator / sum.denominator
+                               : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::span<const double> limits_of(Estimator estimator) {

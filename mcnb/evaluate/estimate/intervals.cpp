@@ -16,8 +16,9 @@ namespace {
 constexpr double kAlpha = 0.05;
 constexpr Stream kBootstrapStream{80};
 
+// NaN without a denominator, as in a sample in which SNIPS has no weights.
 double ratio(const Fraction& sum) {
-  return sum.denominator > 0.0 ? sum.numerator / sum.denominator : 0.0;
+  return sum.denominator > 0.0 ? sum.numerator / sum.denominator : std::nan("");
 }
 
 // The values of l over which RunningLowerBound averages, with ln of their shares.

@@ -9,14 +9,13 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostNamed = 10'000;  // actions that are told apart
 constexpr std::size_t kLargestShown = 5;
 constexpr int kStepBits = 50;           // of a double, below the two leading ones of its mantissa
 constexpr std::uint64_t kFirstStep = std::uint64_t{4} * (1023 - 10);  // 2^-10
 constexpr double kNormal = 1.959963984540054;  // the 97.5 % quantile
 
 void note(std::set<std::string>& names, const std::string& name) {
-  if (names.size() < kMostNamed) {
+  if (names.size() < LogHealth::kMostNamed) {
     names.insert(name);
   }
 }

@@ -15,6 +15,8 @@ namespace mcnb {
 // What a log can answer, before any estimate is made from it.
 class LogHealth {
  public:
+  static constexpr std::size_t kMostNamed = 10'000;  // actions that are told apart
+
   // Adds the next round that counts.
   void add(const LoggedRound& round);
 

@@ -1,5 +1,7 @@
 #include "mcnb/evaluate/policies/learning_policy.h"
 
+#include <cmath>
+
 #include "mcnb/base/check.h"
 #include "mcnb/base/random.h"
 #include "mcnb/evaluate/policies/policy_rounds.h"
@@ -12,8 +14,14 @@ constexpr Stream kRejectionStream{81};
 }  // namespace
 
 LearningPolicy::LearningPolicy(Method method, PolicySpec spec, double least, std::uint64_t seed,
-                               ThreadPool& threads)
-    : method_(method), spec_(std::move(spec)), least_(least), seed_(seed), threads_(threads) {}
+                               ThreadPool& threads, Interval range)
+    : method_(method),
+      spec_(std::move(spec)),
+      least_(least),
+      seed_(seed),
+      threads_(threads),
+      range_(range),
+      sequence_(ConfidenceSequence(range.low, range.high)) {}
 
 void LearningPolicy::play(const RoundView& view) {
   const LoggedRound& logged = view.round;
@@ -43,6 +51,11 @@ void LearningPolicy::play(const RoundView& view) {
     sum_ += sample_weight * weight * *logged.reward;
     sample_weights_ += sample_weight;
   }
+  if (!range_.contains(*logged.reward) || logged.slots > 1) {
+    sequence_.reset();
+  } else if (sequence_ && (learns || method_ == Method::kProgressive)) {
+    sequence_->add(method_ == Method::kReplay ? 1.0 : weight, *logged.reward);
+  }
   if (learns) {
     std::size_t arm = 0;
     while (eligible.actions[arm] != logged.chosen) {
@@ -53,7 +66,11 @@ void LearningPolicy::play(const RoundView& view) {
 }
 
 double LearningPolicy::value() const {
-  return sample_weights_ > 0.0 ? sum_ / sample_weights_ : 0.0;
+  return sample_weights_ > 0.0 ? sum_ / sample_weights_ : std::nan("");
+}
+
+std::optional<Interval> LearningPolicy::anytime() const {
+  return sequence_ ? std::optional(sequence_->interval()) : std::nullopt;
 }
 
 }  // namespace mcnb

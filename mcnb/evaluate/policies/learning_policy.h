@@ -2,16 +2,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "mcnb/bandit/policies.h"
+#include "mcnb/evaluate/estimate/intervals.h"
 #include "mcnb/evaluate/policies/log_users.h"
 #include "mcnb/evaluate/policies/target_policies.h"
 
 namespace mcnb {
 
 // A policy that learns from the log as it goes, and what it would have earned meanwhile. The rounds
-// depend on each other through what it has learned, so no bootstrap of rounds applies.
+// depend on each other through what it has learned, so no bootstrap of rounds applies; a confidence
+// sequence does.
 class LearningPolicy {
  public:
   enum class Method {
@@ -26,9 +29,10 @@ class LearningPolicy {
     kProgressive,
   };
 
-  // `least`: the least probability of a logged action, for kReplay. Borrows the threads.
+  // `least`: the least probability of a logged action, for kReplay. Rewards are expected from
+  // `range`. Borrows the threads.
   LearningPolicy(Method method, PolicySpec spec, double least, std::uint64_t seed,
-                 ThreadPool& threads);
+                 ThreadPool& threads, Interval range = {0.0, 1.0});
 
   // Rounds come in the order of the log, with features and a reward.
   void play(const RoundView& view);
@@ -36,8 +40,11 @@ class LearningPolicy {
   Method method() const { return method_; }
   std::uint64_t rounds() const { return rounds_; }
   std::uint64_t kept() const { return kept_; }  // kReplay; otherwise rounds whose weight is not 0
-  // The mean reward of the kept rounds, or of w r over all rounds; 0 without any.
+  // The mean reward of the kept rounds, or of w r over all rounds; NaN without any.
   double value() const;
+  // A 95 % confidence sequence of what the policy, as it was in each of these rounds, would earn on
+  // average. Nothing if a reward left its range or an event had several rounds.
+  std::optional<Interval> anytime() const;
 
  private:
   Method method_;
@@ -51,6 +58,8 @@ class LearningPolicy {
   std::uint64_t kept_ = 0;
   double sum_ = 0.0;
   double sample_weights_ = 0.0;
+  Interval range_;
+  std::optional<ConfidenceSequence> sequence_;
 };
 
 }  // namespace mcnb

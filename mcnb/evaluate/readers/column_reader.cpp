@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "mcnb/base/error.h"
+#include "mcnb/logs/logged_round.h"
 
 namespace mcnb {
 namespace {
@@ -62,7 +63,7 @@ double field_number(const char* begin, const char* end) {
 }  // namespace
 
 bool is_policy_table(std::string_view header) {
-  return header.find("policy_probability") != std::string_view::npos;
+  return !header.starts_with('{') && header.find("policy_probability") != std::string_view::npos;
 }
 
 ColumnReader::ColumnReader(const Input& input, std::uint64_t skip_bad)
@@ -158,8 +159,7 @@ std::string ColumnReader::parse(std::string_view line, PolicyRow& row) const {
     at = last ? comma : comma + 1;
   }
   row.probability = numbers[kProbability];
-  // The weights of probabilities near the least double are infinite.
-  if (!(row.probability > 0.0 && row.probability <= 1.0 && std::isfinite(1.0 / row.probability))) {
+  if (!(row.probability >= kLeastLoggedProbability && row.probability <= 1.0)) {
     return fmt::format("probability: expected a number above 0, at most 1, found {}",
                        row.probability);
   }

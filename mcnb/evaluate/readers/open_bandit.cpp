@@ -144,7 +144,7 @@ class OpenBanditReader : public LineReader {
         number_in("item_id", fields_[item_], 0, static_cast<std::uint32_t>(items_.size()));
     round_.reward = number_in("click", fields_[click_], 0, 2);
     round_.probability = parse_double(fields_[propensity_]);
-    if (!(round_.probability > 0.0 && round_.probability <= 1.0)) {
+    if (!(round_.probability >= kLeastLoggedProbability && round_.probability <= 1.0)) {
       refuse_field("propensity_score", "a number above 0, at most 1", fields_[propensity_]);
     }
     if (with_features_) {

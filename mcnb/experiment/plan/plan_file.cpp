@@ -367,7 +367,10 @@ fs::path find_plan(const std::string& name_or_path, const std::vector<fs::path>&
   for (const std::string& name : plan_names(folders)) {
     known += name + ", ";
   }
-  refuse_option("plan", fmt::format("{}or the path of a .toml file", known), name_or_path);
+  refuse_option("plan",
+                known.empty() ? "the path of a .toml file (there is no folder of plans here)"
+                              : known + "or the path of a .toml file",
+                name_or_path);
 }
 
 }  // namespace mcnb

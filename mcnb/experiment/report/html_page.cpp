@@ -40,6 +40,10 @@ figure .wide { margin-bottom: 0; }
 .made th { border-bottom-width: 1px; vertical-align: top; }
 .made td { white-space: normal; overflow-wrap: anywhere; }
 .note { background: #fff6e0; padding: .5rem 1rem; overflow-wrap: anywhere; }
+@media (max-width: 58rem) {
+  figure .wide::before { content: "Scroll sideways to see all of it."; position: sticky; left: 0;
+    display: inline-block; padding: .3rem .5rem; color: #555; font-size: .85rem; }
+}
 @media (max-width: 600px) {
   body { margin: .5rem auto; padding: 0 .6rem; }
   h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }

@@ -129,8 +129,10 @@ void BatchWriter::follow_up(ComputedBatch computed) {
   std::vector<Task> done;
   for (Task& task : computed.tasks) {
     const auto* control = std::get_if<std::shared_ptr<ControlTask>>(&task);
-    if (control != nullptr && !(*control)->error &&
-        (!(*control)->snapshots.empty() || (*control)->follow_up)) {
+    if (control != nullptr && !(*control)->error && (*control)->look_up) {
+      housekeeping_.look_up(*control);
+    } else if (control != nullptr && !(*control)->error &&
+               (!(*control)->snapshots.empty() || (*control)->follow_up)) {
       ControlTask& own = **control;
       jobs.push_back({std::move(own.snapshots), std::move(own.follow_up), *control});
     } else {

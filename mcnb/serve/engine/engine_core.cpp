@@ -16,7 +16,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
 constexpr double kMemoryShare = 0.75;  // of the machine's, unless an option says more or less
 constexpr double kPublishSeconds = 0.5;
 constexpr double kMovementSeconds = 10.0;  // between two measurements of shared learners
@@ -46,6 +45,7 @@ EngineCore::EngineCore(std::unique_ptr<Storage> storage, const EngineOptions& op
       series_(options.series_file),
       housekeeping_(*storage_, options, clock, metrics, series_),
       writer_(storage_->log(), housekeeping_, metrics, series_) {
+  host_.observe_decisions(options.series);
   if (!series_.warning().empty()) {
     log_warning("the time series begin anew", {{"detail", series_.warning()}});
   }
@@ -170,7 +170,8 @@ void EngineCore::run_tasks(const std::vector<Task>& tasks, std::int64_t time) {
   host_.learn();
   tend_fits(time);
   const bool models_changed = std::ranges::any_of(tasks, [](const Task& task) {
-    return std::holds_alternative<std::shared_ptr<ControlTask>>(task) ||
+    const auto* control = std::get_if<std::shared_ptr<ControlTask>>(&task);
+    return (control != nullptr && !(*control)->only_reads) ||
            std::holds_alternative<std::shared_ptr<CreateTask>>(task);
   });
   if (models_changed || clock_.uptime() >= next_publish_) {
@@ -321,6 +322,9 @@ void EngineCore::publish() {
 }
 
 void EngineCore::sample_series(const std::vector<ModelReport>& reports) {
+  if (!options_.series) {
+    return;
+  }
   // As often as the finest buckets begin: it takes time to measure large learners.
   const bool measures = clock_.uptime() >= next_movement_;
   if (measures) {

@@ -26,6 +26,9 @@
 
 namespace mcnb {
 
+// Bytes of the tasks that wait, and of those that are held back beside a large decision.
+inline constexpr std::size_t kMostQueueBytes = std::size_t{256} << 20;
+
 // The engine without threads: four stages that are joined by bounded queues, and three beside them.
 // `compute` takes tasks that wait and runs them on the models, `write` commits what they did,
 // `acknowledge` notes that and answers them, `housekeep` writes snapshots, erases and verifies,
@@ -107,6 +110,8 @@ class EngineCore {
   void estimate(TaskBase& task, const Task& own) const;
   std::vector<Task> take_tasks(Wait wait);
   void refuse_late(std::vector<Task>& tasks);
+  std::size_t held_bytes() const;
+  void bound_held();
   bool must_wait(const Task& task);
   bool has_more() const;
   void run_large(ComputedBatch& computed, std::int64_t time);

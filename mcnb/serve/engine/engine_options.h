@@ -31,6 +31,7 @@ struct EngineOptions {
   double idempotency_hours = 24.0;  // for which the id of every event is recognised; 0: not at all
   double verify_bytes = 4e6;        // of the log that are verified in a second; 0: none
   std::filesystem::path series_file;  // of the time series; empty: they are kept in memory only
+  bool series = true;  // whether decisions and their rewards enter the time series
   StoreOptions store;
   double trim_seconds = 1.0;  // between two checks of the log's size and age
   // If the clock is more than a day ahead of the log's last event at the start, it may be wrong:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "mcnb/serve/engine/engine_core.h"
@@ -22,6 +23,7 @@ constexpr double kMostPartSeconds = 0.01;   // of a large decision
 constexpr double kLargePatience = 3.0;
 constexpr double kMostSlotsSeconds = 1.0;  // for the decisions of all slots of an event
 constexpr double kTaskSeconds = 20e-6;     // of any task, beside its model's work
+constexpr double kReportSeconds = 15e-6;   // of a task for all models, for each of them
 
 std::size_t bytes_of(const RankRequest& request) {
   std::size_t bytes = request.features.size() * sizeof(float);
@@ -57,6 +59,11 @@ void EngineCore::estimate(TaskBase& task, const Task& own) const {
                  actions > price.arms_apart && slots == 1;
   } else if (std::holds_alternative<std::shared_ptr<RewardTask>>(own)) {
     task.cost += price.seconds_per_action;
+  } else if (const auto* control = std::get_if<std::shared_ptr<ControlTask>>(&own)) {
+    task.cost +=
+        (*control)->seconds + static_cast<double>((*control)->actions) * price.seconds_per_action;
+    task.cost += task.model.empty() ? static_cast<double>(prices_.size()) * kReportSeconds : 0.0;
+    task.bytes += (*control)->held_bytes;
   }
 }
 
@@ -104,7 +111,9 @@ bool EngineCore::submit(const Task& task) {
 // Small tasks to be run now, those that were held back first.
 std::vector<Task> EngineCore::take_tasks(Wait wait) {
   std::vector<Task> tasks;
-  if (!large_) {
+  if (large_) {
+    refuse_late(held_);
+  } else {
     tasks = std::exchange(held_, {});
   }
   const bool busy = large_ || !tasks.empty();
@@ -112,19 +121,53 @@ std::vector<Task> EngineCore::take_tasks(Wait wait) {
                                         kTasksAtOnce, busy ? Wait(0) : wait);
   metrics_.queued.fetch_sub(static_cast<std::int64_t>(fresh.size()));
   std::ranges::move(fresh, std::back_inserter(tasks));
-  host_.set_other_memory(static_cast<double>(tasks_.bytes()));
+  host_.set_other_memory(static_cast<double>(tasks_.bytes() + held_bytes()));
   refuse_late(tasks);
   if (large_) {
     const auto waiting = std::stable_partition(
         tasks.begin(), tasks.end(), [this](const Task& task) { return !must_wait(task); });
     std::move(waiting, tasks.end(), std::back_inserter(held_));
     tasks.erase(waiting, tasks.end());
+    bound_held();
   }
   batch_cost_ = 0.0;
   for (const Task& task : tasks) {
     batch_cost_ += base_of(task).cost;
   }
   return tasks;
+}
+
+std::size_t EngineCore::held_bytes() const {
+  std::size_t bytes = 0;
+  for (const Task& task : held_) {
+    bytes += base_of(task).bytes;
+  }
+  return bytes;
+}
+
+// What is held back is bounded as the queue is: beyond that, the latest tasks of the client that
+// has the most are refused.
+void EngineCore::bound_held() {
+  std::size_t bytes = held_bytes();
+  std::map<std::string, std::size_t> counts;
+  for (const Task& task : held_) {
+    ++counts[base_of(task).client];
+  }
+  std::vector<Task> refused;
+  while (held_.size() > options_.queue_limit || bytes > kMostQueueBytes) {
+    const auto most =
+        std::ranges::max_element(counts, {}, &std::pair<const std::string, std::size_t>::second);
+    --most->second;
+    const auto last = std::ranges::find_if(held_.rbegin(), held_.rend(), [&](const Task& task) {
+      return base_of(task).client == most->first;
+    });
+    bytes -= base_of(*last).bytes;
+    refused.push_back(std::move(*last));
+    held_.erase(std::next(last).base());
+  }
+  metrics_.queue_full.fetch_add(refused.size());
+  fail_tasks(refused, {ErrorCode::kOverloaded, "too many requests wait", ""});
+  answer_tasks(refused);
 }
 
 // Answers those that have waited too long: whoever sent them may have given up.

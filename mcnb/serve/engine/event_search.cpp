@@ -13,6 +13,9 @@
 namespace mcnb {
 namespace {
 
+// Rows with many actions are large: a search ends after so many bytes of them.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
 Event decoded(const LogRow& row, const LogView& view) {
   return decode_event(row.kind, row.body, view.dimension,
                       fmt::format("model {}, log row {}", row.model, row.position));
@@ -38,11 +41,14 @@ bool same_direction(std::span<const float> a, std::span<const float> b) {
 void look_back(LogStore& log, const LogView& view, std::uint64_t rows,
                const std::function<bool(const LogRow& row)>& visit) {
   const std::uint64_t end = view.last_position > rows ? view.last_position - rows : 0;
-  for (std::uint64_t position = view.last_position; position > end; --position) {
+  std::size_t bytes = 0;
+  for (std::uint64_t position = view.last_position; position > end && bytes < kMostBytes;
+       --position) {
     const std::optional<LogRow> row = log.read(view.model, position);
     if (row && !visit(*row)) {
       return;
     }
+    bytes += row ? row->body.size() : 0;
   }
 }
 
@@ -83,8 +89,10 @@ void follow_events(LogStore& log, const LogView& view, std::uint64_t position, s
     return found == by_id.end() ? nullptr : found->second;
   };
   const std::uint64_t end = std::min(view.last_position, position + rows);
-  while (position < end) {
+  std::size_t bytes = 0;
+  while (position < end && bytes < kMostBytes) {
     const std::optional<LogRow> row = log.read(view.model, ++position);
+    bytes += row ? row->body.size() : 0;
     if (!row || row->user != view.user) {
       continue;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,7 +12,7 @@
 namespace mcnb {
 
 // Looks through the log for what people ask about. Slow: for the housekeeping, a bounded number of
-// rows at a time.
+// rows at a time, and of them at most 64 MiB.
 
 // Where a model's log ends, and whose events are wanted.
 struct LogView {
@@ -48,6 +49,10 @@ struct LookNames {
 };
 LookNames names_of_look(LogStore& log, const LogView& view, std::span<const std::uint64_t> members,
                         std::span<const CloserLook::MovingSample> samples, std::uint64_t rows);
+
+// How many recent actions people are shown, and the rows of the log in which they are looked for.
+inline constexpr std::size_t kRecentArms = 12;
+inline constexpr std::uint64_t kRecentRows = 2'000;
 
 struct RecentArm {
   std::string id;

@@ -379,6 +379,9 @@ ModelHost::FoundDecision ModelHost::look_up(const std::string& model, const std:
                      "eventId");
     }
     std::optional<Decision> decision = read_decision(hosted, *position);
+    if (!decision && *position > storage_.log().last_position(hosted.id)) {
+      refuse_request(ErrorCode::kInProgress, "the event is being decided", "eventId");
+    }
     if (!decision) {
       throw RequestRefused(gone_event(event_id));
     }

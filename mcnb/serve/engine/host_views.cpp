@@ -8,17 +8,15 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/engine/model_host.h"
+#include "mcnb/serve/engine/user_map.h"
 
 namespace mcnb {
 namespace {
 
-constexpr double kMostTrySeconds = 0.25;   // estimated
-constexpr double kMostLookSeconds = 0.02;  // estimated
-constexpr double kFewestSamples = 8.0;     // of a closer look, even if it takes longer
+constexpr double kMostTrySeconds = 0.25;  // estimated
 constexpr double kMostSamples = 64.0;
 constexpr std::size_t kMostMembers = 100;  // that a closer look names
 constexpr std::size_t kUsersAtOnce = 32;
-constexpr std::size_t kMostOfMap = 100'000;
 
 }  // namespace
 
@@ -70,7 +68,7 @@ ModelHost::Behind ModelHost::look_behind(const std::string& model, const Decisio
   Hosted& hosted = find(model);
   const double seconds = std::max(seconds_per_action(hosted), 1e-9);
   const auto most = static_cast<std::size_t>(
-      std::clamp(kMostLookSeconds / seconds, kFewestSamples, kMostSamples));
+      std::clamp(kLookSeconds / seconds, static_cast<double>(kFewestSamples), kMostSamples));
   std::optional<CloserLook> look;
   try {
     look = hosted.model->closer_look(decision, most);
@@ -101,13 +99,13 @@ bool ModelHost::add_opinions(const std::string& model, double seconds, std::uint
     features.push_back({arm.features});
   }
   const std::size_t count = state.learner_count();
-  const auto stride = static_cast<std::uint32_t>(state.taught_count() / kMostOfMap + 1);
+  const std::uint32_t stride = users_per_point(state.taught_count());
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::vector<UserId> some;
   while (next < count && !arms.empty() && std::chrono::steady_clock::now() < end) {
     some.clear();
     for (; next < count && some.size() < kUsersAtOnce; next += stride) {
-      if (state.lessons_of(next) > 0 && learners.size() < kMostOfMap) {
+      if (state.lessons_of(next) > 0 && learners.size() < kMostMapPoints) {
         some.push_back(UserId{next});
         learners.push_back(next);
         lessons.push_back(static_cast<std::uint32_t>(state.lessons_of(next)));

@@ -22,9 +22,11 @@ constexpr std::int64_t kDay = 86'400'000;  // milliseconds
 constexpr double kHour = 3'600'000.0;      // milliseconds
 // The log is verified from its beginning at most once in so many seconds.
 constexpr double kPassSeconds = 3600.0;
-constexpr double kSeriesSeconds = 60.0;   // between two writings of the time series
-constexpr double kUpkeepSeconds = 0.2;    // between two upkeeps while a snapshot is written
-constexpr std::size_t kMostDamage = 100;  // places that are named
+constexpr double kSeriesSeconds = 60.0;    // between two writings of the time series
+constexpr double kUpkeepSeconds = 0.2;     // between two upkeeps while a snapshot is written
+constexpr std::size_t kMostDamage = 100;   // places that are named
+constexpr std::size_t kMostLookUps = 256;  // that wait
+constexpr double kTurn = 1.0;  // every look-up costs its client one turn, however long it takes
 
 }  // namespace
 
@@ -35,7 +37,8 @@ Housekeeping::Housekeeping(Storage& storage, const EngineOptions& options, Clock
       clock_(clock),
       metrics_(metrics),
       series_(series),
-      jobs_(kMostWaiting) {}
+      jobs_(kMostWaiting),
+      look_ups_(kTurn) {}
 
 void Housekeeping::check_clock(std::int64_t last_event) {
   const std::int64_t ahead = last_event == 0 ? 0 : clock_.system_now() - last_event;
@@ -59,16 +62,84 @@ void Housekeeping::add(std::vector<HousekeepingJob> jobs) {
   }
 }
 
+void Housekeeping::look_up(std::shared_ptr<ControlTask> task) {
+  task->cost = kTurn;
+  std::optional<Task> refused;
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = look_ups_.empty();
+    if (look_ups_.size() < kMostLookUps) {
+      look_ups_.push(std::move(task));
+    } else if (const std::string longest = look_ups_.longest();
+               look_ups_.size_of(longest) > look_ups_.size_of(task->client) + 1) {
+      refused = look_ups_.pop_last(longest);
+      look_ups_.push(std::move(task));
+    } else {
+      refused = std::move(task);
+    }
+  }
+  if (first) {
+    jobs_.try_push({});  // ends the wait for jobs
+  }
+  if (refused) {
+    metrics_.queue_full.fetch_add(1);
+    fail_tasks({*refused}, {ErrorCode::kOverloaded, "too many requests wait", ""});
+    answer_tasks({*refused});
+  }
+}
+
+bool Housekeeping::has_look_ups() const {
+  const std::lock_guard lock(mutex_);
+  return !look_ups_.empty();
+}
+
+void Housekeeping::do_look_up() {
+  std::optional<Task> next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = look_ups_.pop();
+  }
+  if (!next) {
+    return;
+  }
+  const auto task = std::get<std::shared_ptr<ControlTask>>(*next);
+  if (task->submitted < clock_.uptime() - options_.wait_seconds) {
+    metrics_.waited_too_long.fetch_add(1);
+    task->error = ServiceError{ErrorCode::kOverloaded, "the request has waited too long", ""};
+    answer_tasks({task});
+  } else {
+    perform({{}, task->look_up, task});
+  }
+}
+
+void Housekeeping::refuse_look_ups() {
+  std::vector<Task> left;
+  {
+    const std::lock_guard lock(mutex_);
+    while (std::optional<Task> next = look_ups_.pop()) {
+      left.push_back(std::move(*next));
+    }
+  }
+  fail_tasks(left, {ErrorCode::kOverloaded, "the service stops", ""});
+  answer_tasks(left);
+}
+
 bool Housekeeping::run(Wait wait) {
-  for (std::vector<HousekeepingJob>& jobs : jobs_.take(kMostWaiting, wait)) {
+  for (std::vector<HousekeepingJob>& jobs :
+       jobs_.take(kMostWaiting, has_look_ups() ? Wait(0) : wait)) {
     for (HousekeepingJob& job : jobs) {
       perform(job);
       job = {};  // its snapshots are large
     }
   }
+  if (!jobs_.finished()) {
+    do_look_up();
+  }
   maintain();
   const bool finished = jobs_.finished();
   if (finished) {
+    refuse_look_ups();
     save_series();
   }
   return !finished;
@@ -107,10 +178,11 @@ void Housekeeping::write_snapshot(const SnapshotJob& job) {
     if (job.state->in_pieces()) {
       PiecedState state = job.state->pieces();
       state.next = [&, next = state.next, upkeep = clock_.uptime()]() mutable {
-        // A large snapshot takes long, and the store wants its upkeep meanwhile.
+        // A large snapshot takes long: the store wants its upkeep meanwhile, and people ask.
         if (const double now = clock_.uptime(); now >= upkeep + kUpkeepSeconds) {
           upkeep = now;
           maintain();
+          do_look_up();
         }
         std::optional<SnapshotPiece> piece = next();
         if (piece) {

@@ -12,6 +12,7 @@
 #include "mcnb/serve/engine/bounded_queue.h"
 #include "mcnb/serve/engine/clock.h"
 #include "mcnb/serve/engine/engine_options.h"
+#include "mcnb/serve/engine/fair_queue.h"
 #include "mcnb/serve/engine/metrics.h"
 #include "mcnb/serve/engine/tasks.h"
 #include "mcnb/serve/series/series_book.h"
@@ -56,11 +57,15 @@ class Housekeeping {
   bool wait_for_room(Wait wait) { return jobs_.wait_for_room(wait); }
   // Waits while too many jobs are waiting.
   void add(std::vector<HousekeepingJob> jobs);
+  // Does the task's `look_up` when no job waits, and answers the task. Clients take turns. If too
+  // many wait, refuses the latest of the client that has the most of them; refuses one that has
+  // waited for `wait_seconds`, too.
+  void look_up(std::shared_ptr<ControlTask> task);
   // No more jobs will come.
   void close() { jobs_.close(); }
 
-  // Waits at most so long for jobs, does those that wait, then the regular upkeep. Returns false
-  // when the housekeeping is closed and all jobs are done.
+  // Waits at most so long for something to do, does the jobs that wait and one look-up, then the
+  // regular upkeep. Returns false when the housekeeping is closed and all jobs are done.
   bool run(Wait wait);
 
   std::vector<Notification> take_notifications();
@@ -74,6 +79,9 @@ class Housekeeping {
 
  private:
   void perform(const HousekeepingJob& job);
+  bool has_look_ups() const;
+  void do_look_up();
+  void refuse_look_ups();
   void write_snapshot(const SnapshotJob& job);
   void notify(Notification notification);
   void maintain();
@@ -102,6 +110,7 @@ class Housekeeping {
   std::vector<Damage> damage_;
   std::vector<Notification> notifications_;
   LogPositions erasable_;
+  FairLines look_ups_;  // ControlTasks
 };
 
 }  // namespace mcnb

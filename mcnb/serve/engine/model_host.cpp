@@ -288,6 +288,19 @@ std::uint64_t ModelHost::log(Hosted& hosted, const Event& event, std::int64_t ti
 }
 
 void ModelHost::observe(const Hosted& hosted, const Event& event) {
+  const std::vector<EndedReward> all_ended = std::exchange(ended_, {});
+  if (const auto* forgetting = std::get_if<Forgetting>(&event)) {
+    observed_.emplace_back(UserForgotten{hosted.id, forgetting->user});
+  } else if (const auto* change = std::get_if<SettingsChange>(&event)) {
+    std::string text;
+    for (const auto& [name, value] : change->settings) {
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+    }
+    observed_.emplace_back(SettingsSeen{hosted.id, change->time, text});
+  }
+  if (!observes_decisions_) {
+    return;
+  }
   if (const auto* decision = std::get_if<Decision>(&event)) {
     const auto eligible = std::ranges::count(decision->actions, true, &LoggedAction::eligible);
     const LoggedAction& answer = decision->actions[decision->chosen];
@@ -301,16 +314,8 @@ void ModelHost::observe(const Hosted& hosted, const Event& event) {
         .first = decision->arm == 0,
         .explored = decision->mode == ModelMode::kOnline && decision->chosen != decision->preferred,
         .action = answer.id});
-  } else if (const auto* forgetting = std::get_if<Forgetting>(&event)) {
-    observed_.emplace_back(UserForgotten{hosted.id, forgetting->user});
-  } else if (const auto* change = std::get_if<SettingsChange>(&event)) {
-    std::string text;
-    for (const auto& [name, value] : change->settings) {
-      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
-    }
-    observed_.emplace_back(SettingsSeen{hosted.id, change->time, text});
   }
-  for (const EndedReward& ended : std::exchange(ended_, {})) {
+  for (const EndedReward& ended : all_ended) {
     observed_.emplace_back(EventEnded{hosted.id, ended.event, ended.reward, ended.rewarded});
   }
 }

@@ -219,6 +219,9 @@ class ModelHost {
   // what would keep others waiting.
   Decision try_decision(const std::string& model, const RankRequest& request, std::int64_t time);
   // What stands behind the answer of a decision now. Throws RequestRefused if its user is gone.
+  // Takes an estimated kLookSeconds, or the scores of kFewestSamples actions if that is longer.
+  static constexpr double kLookSeconds = 0.02;
+  static constexpr std::size_t kFewestSamples = 8;
   struct Behind {
     CloserLook look;
     std::vector<std::uint64_t> members;  // the first of them, as hashes of users; 0: a group's
@@ -270,6 +273,8 @@ class ModelHost {
   Batch take_batch() { return std::exchange(batch_, {}); }
   // What the time series are to hear of once that batch is committed.
   std::vector<Observation> take_observed() { return std::exchange(observed_, {}); }
+  // Whether these are to hear of decisions and rewards, too.
+  void observe_decisions(bool wanted) { observes_decisions_ = wanted; }
   // True once an event could not be applied: a model may know half of it. The batch must not be
   // committed, and `recover` must make the models anew.
   bool broken() const { return broken_; }
@@ -352,6 +357,7 @@ class ModelHost {
   std::string last_fitted_;     // the model whose fit was started last
   Batch batch_;
   std::vector<Observation> observed_;
+  bool observes_decisions_ = true;
   std::vector<EndedReward> ended_;  // by the event that is being applied
   bool broken_ = false;
   MemoryAccount memory_;

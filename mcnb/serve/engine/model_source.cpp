@@ -28,7 +28,7 @@ StartedModel started(const ModelOptions& options, std::string state, std::int64_
 }
 
 // Reads the state to its end, as its owner must.
-std::string bytes_of(SavedState& state) {
+std::string bytes_to_end(SavedState& state) {
   std::string bytes;
   for (std::string_view piece = state.next(); !piece.empty(); piece = state.next()) {
     bytes += piece;
@@ -40,7 +40,7 @@ StartedModel start_from_model(const ModelSource& source, const ModelOptions& opt
                               std::int64_t time, ThreadPool& threads) {
   Model copy(source.options, threads);
   {
-    std::istringstream in(bytes_of(*source.state));
+    std::istringstream in(bytes_to_end(*source.state));
     load_snapshot(in, "model " + source.model, source.store_id, copy);
   }
   return started(options, copy.start_state(), time, threads);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -107,8 +108,8 @@ void send_pieces(Model& model, std::uint64_t store_id, const KnownPieces* known,
 }  // namespace
 
 SavedState::SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied,
-                       std::shared_ptr<const KnownPieces> known)
-    : store_id_(store_id), known_(std::move(known)) {
+                       std::shared_ptr<const KnownPieces> known, std::chrono::milliseconds patience)
+    : store_id_(store_id), known_(std::move(known)), patience_(patience) {
   model.learn_now();
   const std::size_t size = model.memory_bytes();
   if (size > most_copied && fork_for(model, store_id)) {
@@ -198,6 +199,17 @@ std::optional<SnapshotPiece> SavedState::next_piece() {
   return piece;
 }
 
+void SavedState::await_bytes() {
+  pollfd ready{pipe_, POLLIN, 0};
+  if (::poll(&ready, 1, static_cast<int>(patience_.count())) == 0) {
+    end_child(true);
+    throw Error(ErrorKind::kSystem,
+                fmt::format("the process that sends a snapshot has sent nothing for {} s: it was "
+                            "ended",
+                            std::chrono::duration<double>(patience_).count()));
+  }
+}
+
 // The next bytes from the pipe, valid until the next call; nullptr if it ends before.
 const char* SavedState::read(std::size_t count) {
   if (read_ - used_ < count) {
@@ -206,6 +218,7 @@ const char* SavedState::read(std::size_t count) {
     bytes_.resize(kPipeBytes);
   }
   while (read_ - used_ < count) {
+    await_bytes();
     const ssize_t got = ::read(pipe_, bytes_.data() + read_, bytes_.size() - read_);
     if (got == 0) {
       return nullptr;

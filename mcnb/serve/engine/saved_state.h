@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,10 @@
 #include "mcnb/serve/store/storage.h"
 
 namespace mcnb {
+
+// A child that sends nothing for so long hangs, or somebody stopped it: the housekeeping must not
+// wait for it forever.
+inline constexpr std::chrono::milliseconds kChildPatience(60'000);
 
 // A state of so many bytes is copied within some 20 ms, which decisions can wait for.
 inline constexpr std::uint64_t kMostCopied = std::uint64_t{16} << 20;
@@ -29,14 +34,16 @@ class SavedState {
  public:
   // Copies a state of at most `most_copied` bytes, or any state if the system refuses to fork.
   SavedState(Model& model, std::uint64_t store_id, std::uint64_t most_copied,
-             std::shared_ptr<const KnownPieces> known = nullptr);
+             std::shared_ptr<const KnownPieces> known = nullptr,
+             std::chrono::milliseconds patience = kChildPatience);
   ~SavedState();
   SavedState(const SavedState&) = delete;
   SavedState& operator=(const SavedState&) = delete;
 
   // True if the process forked: the state comes in pieces. Otherwise it comes as bytes.
   bool in_pieces() const { return !copied_; }
-  // Its pieces. Reading them throws Error (kSystem) if the child ended early. Borrows this object.
+  // Its pieces. Reading them throws Error (kSystem) if the child ended early, or has sent nothing
+  // for so long that the patience is over, which ends it. Borrows this object.
   PiecedState pieces();
   // Its bytes, and nothing at the second call.
   std::string_view next();
@@ -54,12 +61,14 @@ class SavedState {
   void end_child(bool early);
   std::optional<SnapshotPiece> next_piece();
   const char* read(std::size_t count);
+  void await_bytes();
 
   std::string bytes_;     // the copy, or what was read from the pipe
   std::size_t used_ = 0;  // of what was read
   std::size_t read_ = 0;
   std::uint64_t store_id_;
   std::shared_ptr<const KnownPieces> known_;
+  std::chrono::milliseconds patience_;
   bool copied_ = false;
   bool taken_ = false;  // the copy was handed out
   int pipe_ = -1;

@@ -54,12 +54,20 @@ struct ControlTask : TaskBase {
   // True for work that changes no model. Other work waits while a decision of `model` is computed
   // in parts, of any model if it is empty.
   bool only_reads = false;
+  // What `work` takes beside the models: scores of so many actions, other computing, and what it
+  // holds while it waits. Clients have their shares by that.
+  std::size_t actions = 0;
+  double seconds = 0.0;
+  std::size_t held_bytes = 0;
   // Runs on the thread that owns the models.
   std::function<void(ModelHost& host, Storage& storage, std::int64_t time)> work;
   // `work` may set these two. Both are done by the housekeeping, in this order, after the commit
   // and before `done`.
   std::vector<SnapshotJob> snapshots;
   std::function<void(Storage& storage)> follow_up;
+  // Or this one, which reads the storage for people: the housekeeping does it when it has nothing
+  // else to do (Housekeeping::look_up).
+  std::function<void(Storage& storage)> look_up;
 };
 
 // A new model, called `model`, or a challenger of that model. It is made away from the thread that

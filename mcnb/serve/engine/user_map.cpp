@@ -1,14 +1,11 @@
 #include "mcnb/serve/engine/user_map.h"
 
 #include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <utility>
 
 namespace mcnb {
 namespace {
-
-constexpr std::size_t kMapArms = 12;
-constexpr std::uint64_t kMapRows = 2'000;  // of the log, in which the actions are looked for
-constexpr double kSliceSeconds = 0.004;
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -38,64 +35,29 @@ void project(UserMap& map) {
   }
 }
 
+std::uint32_t users_per_point(std::size_t users) {
+  return static_cast<std::uint32_t>((std::max<std::size_t>(users, 1) - 1) / kMostMapPoints + 1);
+}
+
 UserMapJob::UserMapJob(Engine& engine, std::string model, std::string client,
                        std::function<std::string(const UserMap& map)> write)
-    : engine_(engine),
-      model_(std::move(model)),
-      client_(std::move(client)),
-      write_(std::move(write)) {}
+    : SteppedJob(engine, std::move(model), std::move(client)), write_(std::move(write)) {}
 
-bool UserMapJob::start(std::function<void()> done) {
-  done_ = std::move(done);
-  return submit([this](ControlTask& task, ModelHost& host) {
-    task.follow_up = [this, view = host.log_view(model_, "")](Storage& storage) {
-      map_.arms = recent_arms(storage.log(), view, kMapArms, kMapRows);
+void UserMapJob::step(ControlTask& task, ModelHost& host, std::int64_t) {
+  if (!has_arms_) {
+    has_arms_ = true;
+    task.look_up = [this, view = host.log_view(model(), "")](Storage& storage) {
+      map_.arms = recent_arms(storage.log(), view, kRecentArms, kRecentRows);
     };
-  });
-}
-
-// Runs `work` on the engine, then goes on.
-bool UserMapJob::submit(std::function<void(ControlTask& task, ModelHost& host)> work) {
-  auto task = std::make_shared<ControlTask>();
-  task->model = model_;
-  task->client = client_;
-  task->only_reads = true;
-  task->work = [own = task.get(), work = std::move(work)](ModelHost& host, Storage&, std::int64_t) {
-    work(*own, host);
-  };
-  // The task holds the job until the next one does.
-  task->done = [self = shared_from_this(), own = task.get()] {
-    self->error_ = own->error;
-    if (self->error_ || self->finished_ || !self->go_on()) {
-      std::exchange(self->done_, {})();
-    }
-  };
-  const bool taken = engine_.submit(task);
-  if (!taken) {
-    error_ = task->error;
-    task->done = {};
+    return;
   }
-  return taken;
-}
-
-bool UserMapJob::go_on() {
-  return submit([this](ControlTask& task, ModelHost& host) {
-    finished_ = host.add_opinions(model_, kSliceSeconds, next_, map_.arms, map_.learners,
-                                  map_.lessons, map_.opinions);
-    if (finished_) {
-      task.follow_up = [this](Storage&) {
-        project(map_);
-        text_ = write_(map_);
-      };
-    }
-  });
-}
-
-std::string UserMapJob::text() const {
-  if (error_) {
-    throw RequestRefused(*error_);
+  if (host.add_opinions(model(), kStepSeconds, next_, map_.arms, map_.learners, map_.lessons,
+                        map_.opinions)) {
+    task.look_up = [this](Storage&) {
+      project(map_);
+      finish(write_(map_));
+    };
   }
-  return text_;
 }
 
 }  // namespace mcnb

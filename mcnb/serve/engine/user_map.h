@@ -1,13 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "mcnb/serve/engine/engine.h"
 #include "mcnb/serve/engine/event_search.h"
+#include "mcnb/serve/engine/stepped_job.h"
 
 namespace mcnb {
 
@@ -29,32 +29,22 @@ void project(UserMap& map);
 // Makes the map of a model's users on the engine, in slices of a few milliseconds between the
 // requests of others. At most kMostMapPoints users, evenly spread, who have learned something.
 inline constexpr std::size_t kMostMapPoints = 100'000;
+// One of how many users is a point, if so many have learned something.
+std::uint32_t users_per_point(std::size_t users);
 
-class UserMapJob : public std::enable_shared_from_this<UserMapJob> {
+class UserMapJob : public SteppedJob {
  public:
   // Borrows the engine. `write` turns the finished map into text, on a thread that answers nobody.
   UserMapJob(Engine& engine, std::string model, std::string client,
              std::function<std::string(const UserMap& map)> write);
 
-  // As HttpPlan::start.
-  bool start(std::function<void()> done);
-  // The text, after `done`. Throws RequestRefused if the map could not be made.
-  std::string text() const;
-
  private:
-  bool submit(std::function<void(ControlTask& task, ModelHost& host)> work);
-  bool go_on();
+  void step(ControlTask& task, ModelHost& host, std::int64_t time) override;
 
-  Engine& engine_;
-  std::string model_;
-  std::string client_;
   std::function<std::string(const UserMap& map)> write_;
-  std::function<void()> done_;
   UserMap map_;
   std::uint32_t next_ = 0;  // learner
-  bool finished_ = false;
-  std::optional<ServiceError> error_;
-  std::string text_;
+  bool has_arms_ = false;
 };
 
 }  // namespace mcnb

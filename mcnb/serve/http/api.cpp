@@ -241,13 +241,15 @@ BodyStream Api::guarded(BodyStream stream, std::string key, Right right) const {
 // Users' names stay out: forgetting a user could not erase them.
 void Api::write_down(const Change& change, const Match& match, int status) const {
   const Endpoint& endpoint = *match.endpoint;
-  const std::string user = match.call.id.empty() ? "" : sha256_hex(match.call.id);
+  const bool is_user = std::string_view(endpoint.path).find("/users/") != std::string_view::npos;
+  const std::string& id = match.call.id;
   audit_.write("a change", {{"key", change.key},
                             {"client", change.client},
                             {"method", endpoint.method},
                             {"path", endpoint.path},
                             {"model", match.call.model},
-                            {"userSha256", short_digest(user)},
+                            {"id", is_user ? "" : id},
+                            {"userSha256", is_user ? short_digest(sha256_hex(id)) : ""},
                             {"body", change.body},
                             {"status", std::to_string(status)}});
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "mcnb/serve/engine/user_estimates.h"
 #include "mcnb/serve/engine/user_map.h"
 #include "mcnb/serve/http/handlers.h"
 #include "mcnb/serve/http/page.h"
@@ -14,8 +15,6 @@
 namespace mcnb {
 namespace {
 
-constexpr std::size_t kMostStreams = 64;
-constexpr std::size_t kMostStreamsOfClient = 8;
 constexpr std::chrono::seconds kLine(1);     // between two lines of a stream
 constexpr std::uint64_t kMostRows = 20'000;  // of the log that are looked at for one answer
 constexpr std::size_t kMostUserEvents = 50;  // in one answer
@@ -66,28 +65,6 @@ ModelReport report_of(const Engine& engine, const std::string& model) {
   refuse_request(ErrorCode::kUnknownModel, fmt::format("there is no model \"{}\"", model), "model");
 }
 
-// Counts a stream among those of its client while it lives.
-class StreamSeat {
- public:
-  using Counts = std::map<std::string, std::size_t>;
-
-  StreamSeat(std::shared_ptr<Counts> counts, std::string client)
-      : counts_(std::move(counts)), client_(std::move(client)) {
-    ++(*counts_)[client_];
-  }
-  ~StreamSeat() {
-    if (--(*counts_)[client_] == 0) {
-      counts_->erase(client_);
-    }
-  }
-  StreamSeat(const StreamSeat&) = delete;
-  StreamSeat& operator=(const StreamSeat&) = delete;
-
- private:
-  std::shared_ptr<Counts> counts_;
-  std::string client_;
-};
-
 }  // namespace
 
 Reply Handlers::page(const Call&) const { return at_once(page_html()); }
@@ -117,19 +94,21 @@ Reply Handlers::model_series(const Call& call) const {
 }
 
 Reply Handlers::live_series(const Call& call) const {
-  std::size_t all = 0;
-  for (const auto& [client, count] : *live_streams_) {
-    all += count;
+  if (follows()) {
+    refuse_request(ErrorCode::kNotOwner, "another node serves the models: ask for /v1/series");
   }
-  if (all >= kMostStreams || (live_streams_->contains(call.client) &&
-                              live_streams_->at(call.client) >= kMostStreamsOfClient)) {
+  const std::shared_ptr<const void> seat = live_streams_.take(call.client);
+  if (!seat) {
     refuse_request(ErrorCode::kOverloaded, "too many streams are open");
   }
   Reply reply{{}, [] { return std::string(); }};
-  reply.stream = [this, seat = std::make_shared<StreamSeat>(live_streams_, call.client)] {
+  reply.stream = [this, seat] {
     return
-        [this, seat,
+        [this, seat, ready = engine_.ready(),
          next = std::chrono::steady_clock::time_point()]() mutable -> std::optional<std::string> {
+          if (engine_.ready() != ready) {
+            return std::nullopt;  // another node may serve the models now, or this one
+          }
           const auto now = std::chrono::steady_clock::now();
           if (now < next) {
             return "";
@@ -160,13 +139,38 @@ Reply Handlers::try_rank(const Call& call) const {
                    "model");
   }
   auto request = std::make_shared<RankRequest>(read_rank(call.body, *options, Dialect::kOwn));
-  return on_engine(call, Use::kRead, [model = call.model, request](const EngineThread& engine) {
-    return write_rank(engine.host.try_decision(model, *request, engine.time), true, Dialect::kOwn);
-  });
+  auto task = std::make_shared<ControlTask>();
+  task->model = call.model;
+  task->only_reads = true;
+  task->actions = request->actions.size();
+  task->held_bytes = call.body.size() + request->features.size() * sizeof(float);
+  auto decision = std::make_shared<Decision>();
+  task->work = [decision, request, model = call.model](ModelHost& host, Storage&,
+                                                       std::int64_t time) {
+    *decision = host.try_decision(model, *request, time);
+  };
+  return submit(call, task, [decision] { return write_rank(*decision, true, Dialect::kOwn); });
 }
 
 Reply Handlers::user_map(const Call& call) const {
+  const std::shared_ptr<const void> seat = maps_.take(call.client);
+  if (!seat) {
+    refuse_request(ErrorCode::kOverloaded, "too many maps are being made");
+  }
   auto job = std::make_shared<UserMapJob>(engine_, call.model, call.client, write_user_map);
+  // The job goes on if its client leaves, and keeps its seat until it is done.
+  const auto start = [job, seat](std::function<void()> done) {
+    return job->start([seat, done = std::move(done)] { done(); });
+  };
+  return {start, [job] { return job->text(); }};
+}
+
+Reply Handlers::user_estimates(const Call& call) const {
+  const auto write = [id = call.id](const Decision* decision) {
+    return write_user_estimates(id, decision);
+  };
+  auto job =
+      std::make_shared<UserEstimatesJob>(engine_, call.model, call.client, call.id, write);
   return {[job](std::function<void()> done) { return job->start(std::move(done)); },
           [job] { return job->text(); }};
 }
@@ -180,7 +184,7 @@ Reply Handlers::latest_events_of(const Call& call) const {
   task->work = [own = task.get(), events, model = call.model, id = call.id](
                    ModelHost& host, Storage&, std::int64_t) {
     const LogView view = host.log_view(model, id);
-    own->follow_up = [view, events](Storage& storage) {
+    own->look_up = [view, events](Storage& storage) {
       *events = latest_events(storage.log(), view, kMostUserEvents, kMostRows);
     };
   };
@@ -192,12 +196,14 @@ Reply Handlers::look_behind_event(const Call& call) const {
   auto task = std::make_shared<ControlTask>();
   task->model = call.model;
   task->only_reads = true;
+  task->seconds = ModelHost::kLookSeconds;
+  task->actions = ModelHost::kFewestSamples;
   auto behind = std::make_shared<ModelHost::Behind>();
   auto names = std::make_shared<LookNames>();
   task->work = [own = task.get(), behind, names, model = call.model, id = call.id](
                    ModelHost& host, Storage&, std::int64_t) {
     *behind = host.look_behind(model, host.look_up(model, id).decision);
-    own->follow_up = [behind, names](Storage& storage) {
+    own->look_up = [behind, names](Storage& storage) {
       *names = names_of_look(storage.log(), behind->view, behind->members, behind->look.samples,
                              kMostRows);
     };

@@ -12,6 +12,7 @@
 #include "mcnb/serve/http/log_stream.h"
 #include "mcnb/serve/http/request_json.h"
 #include "mcnb/serve/http/request_metrics.h"
+#include "mcnb/serve/http/seats.h"
 #include "mcnb/serve/http/uploads.h"
 #include "mcnb/serve/nodes.h"
 
@@ -77,7 +78,7 @@ class Handlers {
   Reply personalizer_rank_slots(const Call& call) const;
   Reply personalizer_reward_slots(const Call& call) const;
 
-  // The dashboard and what it shows (dashboard_handlers.cpp, map_handlers.cpp).
+  // The dashboard and what it shows (dashboard_handlers.cpp).
   Reply page(const Call& call) const;
   Reply page_script(const Call& call) const;
   Reply page_style(const Call& call) const;
@@ -87,6 +88,7 @@ class Handlers {
   Reply live_series(const Call& call) const;
   Reply model_series(const Call& call) const;
   Reply user_map(const Call& call) const;
+  Reply user_estimates(const Call& call) const;
   Reply try_rank(const Call& call) const;
   Reply latest_events_of(const Call& call) const;  // of a user, or without an id of everybody
   Reply settings_history(const Call& call) const;
@@ -122,6 +124,8 @@ class Handlers {
     std::int64_t time;
   };
 
+  // Whether another node serves the models.
+  bool follows() const;
   // Gives the engine a task of the caller; `body` is called once the task has succeeded.
   Reply submit(const Call& call, Task task, std::function<std::string()> body) const;
   // Gives the engine several tasks; the response has no body.
@@ -144,7 +148,8 @@ class Handlers {
   std::string store_;
   Reload reload_;
   ListNodes list_nodes_;
-  std::shared_ptr<std::map<std::string, std::size_t>> live_streams_;  // by client
+  Seats live_streams_;
+  Seats maps_;
   std::shared_ptr<LogReaders> log_readers_ = std::make_shared<LogReaders>();
   std::shared_ptr<Uploads> uploads_ = std::make_shared<Uploads>();
 };

@@ -12,7 +12,7 @@
 namespace mcnb {
 namespace {
 
-constexpr int kStepsAtOnce = 16;  // before other connections have their turn
+constexpr int kStepsAtOnce = 4;  // before other connections have their turn
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr double kGoodbyeSeconds = 2.0;
 constexpr double kLeastUploadRate = 1e5;  // bytes per second
@@ -179,14 +179,13 @@ double HttpConnection::upload_seconds() const {
                                                : 0.0;
 }
 
-void HttpConnection::tick(Time now) {
-  if (stage_ == Stage::kStream) {
-    proceed(now);
-  }
+bool HttpConnection::tick(Time now) {
+  const bool more = stage_ == Stage::kStream && proceed(now);
   if (stage_ != Stage::kWork && stage_ != Stage::kEnded &&
       seconds_between(since_, now) > seconds_allowed()) {
     stage_ = Stage::kEnded;
   }
+  return more && !ended();
 }
 
 void HttpConnection::end_if_unused() {

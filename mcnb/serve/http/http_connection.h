@@ -39,11 +39,13 @@ class HttpConnection {
   // The response that the connection waits for can be made.
   bool finish_work(Time now);
   // Ends the connection if its client has been too slow, and goes on with a body that is still
-  // coming into being. Call it several times a second.
-  void tick(Time now);
+  // coming into being. Call it several times a second. Returns what `proceed` returns.
+  bool tick(Time now);
   // Ends the connection unless the client waits for a response.
   void end_if_unused();
   bool ended() const { return stage_ == Stage::kEnded; }
+  // Its address, or the network that counts as one.
+  const ClientAddress& client() const { return guest_.group; }
 
  private:
   enum class Stage : std::uint8_t {

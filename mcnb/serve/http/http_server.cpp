@@ -23,6 +23,7 @@
 
 #include "mcnb/base/error.h"
 #include "mcnb/serve/http/http_connection.h"
+#include "mcnb/serve/http/turns.h"
 
 namespace mcnb {
 namespace {
@@ -37,6 +38,7 @@ constexpr std::chrono::milliseconds kTick(100);  // between two looks at the tim
 constexpr std::chrono::seconds kFarewell(2);     // for sending the last responses
 constexpr int kAcceptedAtOnce = 32;
 constexpr int kBacklog = 1024;
+constexpr std::chrono::milliseconds kTurns(5);  // between two looks at what has come meanwhile
 
 Time now() { return std::chrono::steady_clock::now(); }
 
@@ -149,6 +151,7 @@ class HttpServer::Loop {
   void run();
   void watch(int file, Id id, std::uint32_t events) const;
   void on_events(std::span<const epoll_event> events);
+  void enqueue(Id id, bool answered);
   void proceed(Id id);
   void finish(Id id);
   void take_turns();
@@ -173,8 +176,8 @@ class HttpServer::Loop {
   std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();
   std::uint16_t port_ = 0;
   std::unordered_map<Id, std::unique_ptr<HttpConnection>> connections_;
-  std::vector<Id> more_to_do_;  // connections that gave others their turn
-  bool accept_more_ = false;    // there may be connections to accept
+  Turns turns_;               // of connections that have something to do
+  bool accept_more_ = false;  // there may be connections to accept
   Id next_id_ = kFirstConnection;
   Time last_tick_ = now();
   Time farewell_ends_;
@@ -237,7 +240,7 @@ std::shared_ptr<const TlsIdentity> HttpServer::Loop::identity() {
 void HttpServer::Loop::run() {
   std::array<epoll_event, 256> events;
   while (!say_farewell()) {
-    const bool busy = !more_to_do_.empty() || accept_more_;
+    const bool busy = !turns_.empty() || accept_more_;
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    busy ? 0 : static_cast<int>(kTick.count()));
     on_events(std::span(events).first(static_cast<std::size_t>(std::max(count, 0))));
@@ -262,18 +265,25 @@ void HttpServer::Loop::on_events(std::span<const epoll_event> events) {
       accept_more_ = true;
     } else if (event.data.u64 == kWake) {
       for (const Id id : wake_up_->take()) {
-        finish(id);
+        enqueue(id, true);
       }
     } else {
-      proceed(event.data.u64);
+      enqueue(event.data.u64, false);
     }
+  }
+}
+
+// `answered`: the response that the connection waits for can be made.
+void HttpServer::Loop::enqueue(Id id, bool answered) {
+  if (const auto found = connections_.find(id); found != connections_.end()) {
+    turns_.add(found->second->client(), {id, answered});
   }
 }
 
 void HttpServer::Loop::proceed(Id id) {
   const auto found = connections_.find(id);
   if (found != connections_.end() && found->second->proceed(now())) {
-    more_to_do_.push_back(id);
+    enqueue(id, false);
   }
   drop_if_ended(id);
 }
@@ -281,14 +291,20 @@ void HttpServer::Loop::proceed(Id id) {
 void HttpServer::Loop::finish(Id id) {
   const auto found = connections_.find(id);
   if (found != connections_.end() && found->second->finish_work(now())) {
-    more_to_do_.push_back(id);
+    enqueue(id, false);
   }
   drop_if_ended(id);
 }
 
+// Reading a request can take milliseconds, and so can writing a response: clients take turns, so
+// that one with many connections holds up the others for one request only.
 void HttpServer::Loop::take_turns() {
-  for (const Id id : std::exchange(more_to_do_, {})) {
-    proceed(id);
+  const Time end = now() + kTurns;
+  while (const std::optional<Turns::Turn> turn = turns_.next()) {
+    turn->answered ? finish(turn->id) : proceed(turn->id);
+    if (now() > end) {
+      return;
+    }
   }
 }
 
@@ -371,7 +387,9 @@ void HttpServer::Loop::drop_if_ended(Id id) {
 void HttpServer::Loop::end_late_ones() {
   std::vector<Id> ended;
   for (const auto& [id, connection] : connections_) {
-    connection->tick(now());
+    if (connection->tick(now())) {
+      enqueue(id, false);
+    }
     if (connection->ended()) {
       ended.push_back(id);
     }

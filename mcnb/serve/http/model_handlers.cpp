@@ -116,7 +116,7 @@ Reply Handlers::show_event(const Call& call) const {
     *found = host.look_up_slots(model, id);
     const LogView view = host.log_view(model, found->front().decision.user_id);
     // What followed is read by the housekeeping, which keeps nobody waiting.
-    own->follow_up = [view, found, events](Storage& storage) {
+    own->look_up = [view, found, events](Storage& storage) {
       for (const ModelHost::FoundDecision& one : *found) {
         events->push_back({one.decision, {}, false});
       }

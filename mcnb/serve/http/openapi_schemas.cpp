@@ -134,6 +134,13 @@ const char* const kOpenApiSchemas = R"json(
   "opinions": {
    "description": "two hexadecimal digits for each learner and action, from low (00) to high (ff)",
    "type": "string"}}},
+"UserEstimates": {
+ "type": "object",
+ "required": ["userId", "explain"],
+ "properties": {
+  "userId": {"type": "string"},
+  "preferredActionId": {"description": "missing if there was no decision lately", "type": "string"},
+  "explain": {"type": "array", "items": {"$ref": "#/components/schemas/Explanation"}}}},
 "EventReward": {
  "type": "object",
  "required": ["value", "rewardId", "time"],

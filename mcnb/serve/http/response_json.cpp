@@ -304,6 +304,19 @@ std::string write_events(const std::vector<FoundEvent>& events) {
   return out.take();
 }
 
+std::string write_user_estimates(const std::string& user_id, const Decision* decision) {
+  JsonWriter out;
+  out.begin_object().field("userId", user_id);
+  if (decision != nullptr) {
+    out.field("preferredActionId", decision->actions[decision->preferred].id);
+    write_explanation(out, *decision);
+  } else {
+    out.key("explain").begin_array().end_array();
+  }
+  out.end_object();
+  return out.take();
+}
+
 std::string write_user_map(const UserMap& map) {
   JsonWriter out;
   out.begin_object().key("actions").begin_array();

@@ -18,6 +18,8 @@ std::string write_slots(const std::vector<Decision>& slots, bool explain, Dialec
 std::string write_event(const std::vector<FoundEvent>& slots,
                         const std::vector<ModelHost::FoundDecision>& found);
 std::string write_events(const std::vector<FoundEvent>& events);
+// `decision`: among the recent actions; null if there are none.
+std::string write_user_estimates(const std::string& user_id, const Decision* decision);
 std::string write_user_map(const UserMap& map);
 std::string write_look(const ModelHost::Behind& behind, const LookNames& names);
 std::string write_reward(RewardOutcome outcome);

@@ -50,6 +50,8 @@ constexpr Endpoint kEndpoints[] = {
     {"POST", "/v1/models/{model}/try", kRead, &H::try_rank, "other", 200,
      "Shows how the model would decide; nothing is logged, learned or changed",
      "RankRequest", "Decision"},
+    {"GET", "/v1/models/{model}/users/{id}/estimates", kRead, &H::user_estimates, "other", 200,
+     "What a model expects of recent actions for a user, and why", kNoBody, "UserEstimates"},
     {"GET", "/v1/models/{model}/users/{id}/events", kRead, &H::latest_events_of, "other",
      200, "The latest events of a user", kNoBody, "Events"},
     {"GET", "/v1/models/{model}/events", kRead, &H::latest_events_of, "other", 200,

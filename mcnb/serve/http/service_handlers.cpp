@@ -11,6 +11,12 @@
 namespace mcnb {
 namespace {
 
+constexpr std::size_t kMostStreams = 64;
+constexpr std::size_t kMostStreamsOfClient = 8;
+// A map of many users takes some 10 MB while it is made.
+constexpr std::size_t kMostMaps = 16;
+constexpr std::size_t kMostMapsOfClient = 4;
+
 Reply at_once(std::string body) {
   return {{}, [body = std::move(body)] { return body; }};
 }
@@ -33,7 +39,8 @@ Handlers::Handlers(Engine& engine, const Metrics& metrics, const RequestMetrics&
       store_(std::move(store)),
       reload_(std::move(reload)),
       list_nodes_(std::move(list_nodes)),
-      live_streams_(std::make_shared<std::map<std::string, std::size_t>>()) {}
+      live_streams_(kMostStreams, kMostStreamsOfClient),
+      maps_(kMostMaps, kMostMapsOfClient) {}
 
 Reply Handlers::submit(const Call& call, Task task, std::function<std::string()> body) const {
   base_of(task).client = call.client;
@@ -101,8 +108,12 @@ Reply Handlers::on_engine(const Call& call, Use use,
 
 Reply Handlers::live(const Call&) const { return at_once(object_with("status", "alive")); }
 
+bool Handlers::follows() const {
+  return !engine_.ready() && std::ranges::any_of(list_nodes_(), &Node::owner);
+}
+
 Reply Handlers::ready(const Call&) const {
-  if (!engine_.ready() && std::ranges::any_of(list_nodes_(), &Node::owner)) {
+  if (follows()) {
     return at_once(object_with("status", "following"));  // another node does what comes here
   }
   if (!engine_.ready()) {

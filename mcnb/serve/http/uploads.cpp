@@ -15,7 +15,7 @@ namespace mcnb {
 namespace {
 
 constexpr std::string_view kPrefix = "upload:";
-constexpr std::chrono::hours kKept{1};
+constexpr std::chrono::hours kUploadLife{1};
 
 // A file without a name in any folder.
 class MemoryFile {
@@ -81,7 +81,7 @@ std::string Uploads::add(std::string_view bytes) {
   const auto memory = std::make_shared<MemoryFile>(bytes);
   const std::string name = std::string(kPrefix) + random_id();
   entries_[name] = {{memory->path(), "the upload", bytes.size(), memory},
-                    std::chrono::steady_clock::now() + kKept};
+                    std::chrono::steady_clock::now() + kUploadLife};
   return name;
 }
 

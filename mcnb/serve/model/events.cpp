@@ -20,9 +20,9 @@ constexpr std::uint8_t kNamedParts = 2;
 constexpr std::uint8_t kEstimatedSizes = 4;
 constexpr std::uint8_t kChallenged = 8;
 constexpr std::uint8_t kSlotted = 16;
-constexpr std::uint8_t kKept = 32;
+constexpr std::uint8_t kKeepsFeatures = 32;
 constexpr std::uint8_t kAllFlags =
-    kDeferred | kNamedParts | kEstimatedSizes | kChallenged | kSlotted | kKept;
+    kDeferred | kNamedParts | kEstimatedSizes | kChallenged | kSlotted | kKeepsFeatures;
 
 // The parts of a decision that does not name them: those of MCNB, and those that every policy
 // reported before parts had names.
@@ -37,7 +37,7 @@ std::uint8_t flags_of(const Decision& event) {
   return static_cast<std::uint8_t>(
       bit(event.deferred, kDeferred) | bit(event.part_names != kUnnamedParts, kNamedParts) |
       bit(event.estimated_sizes, kEstimatedSizes) | bit(!event.challenged.empty(), kChallenged) |
-      bit(!event.slot.ids.empty(), kSlotted) | bit(event.kept.has_value(), kKept));
+      bit(!event.slot.ids.empty(), kSlotted) | bit(event.kept.has_value(), kKeepsFeatures));
 }
 
 // What only some decisions have.
@@ -216,7 +216,7 @@ Decision get_decision(ByteReader& in, std::size_t dimension) {
   if ((flags & kSlotted) != 0) {
     event.slot = get_slot(in);
   }
-  if ((flags & kKept) != 0) {
+  if ((flags & kKeepsFeatures) != 0) {
     event.kept = get_kept(in, count);
   }
   if (!is_permutation(event.ranking, count) || event.features.size() != count * dimension ||

@@ -10,7 +10,7 @@
 namespace mcnb {
 namespace {
 
-constexpr std::uint64_t kRowBytes = 48;  // about
+constexpr std::uint64_t kIdRowBytes = 48;  // about
 
 // How many ids a bucket has, and the sum of their checksums modulo 2^64.
 struct BucketDigest {
@@ -26,7 +26,7 @@ std::uint64_t checksum_of_bucket(std::uint32_t bucket, const BucketDigest& diges
   return checksum_of_numbers({bucket, digest.rows, digest.sum});
 }
 
-[[noreturn]] void damaged(const Database& database, const std::string& what) {
+[[noreturn]] void damaged_ids(const Database& database, const std::string& what) {
   throw Error(ErrorKind::kCorrupt,
               fmt::format("{}: {}: restore the folder from a backup", database.name(), what));
 }
@@ -49,9 +49,10 @@ StoredId stored_id(const Statement& statement) {
 
 void require_sound(const Database& database, const StoredId& stored) {
   if (stored.checksum != checksum_of(stored.id)) {
-    damaged(database, fmt::format("model {}: the checksum of the id of the event at row {} does "
-                                  "not match",
-                                  stored.id.model, stored.id.position));
+    damaged_ids(database,
+                fmt::format("model {}: the checksum of the id of the event at row {} does "
+                            "not match",
+                            stored.id.model, stored.id.position));
   }
 }
 
@@ -91,7 +92,7 @@ BucketDigest read_bucket(Database& database, Statement& statement, std::uint32_t
   const std::uint64_t checksum = to_unsigned(statement.number(2));
   statement.reset();
   if (checksum != checksum_of_bucket(bucket, digest)) {
-    damaged(database, fmt::format("ids of events: the digest of bucket {} is damaged", bucket));
+    damaged_ids(database, fmt::format("ids of events: the digest of bucket {} is damaged", bucket));
   }
   return digest;
 }
@@ -212,7 +213,7 @@ std::uint64_t verify_ids(Database& database, std::uint32_t bucket, std::vector<D
         require_sound(database, stored);
         ++digest.rows;
         digest.sum += stored.checksum;
-        bytes += kRowBytes;
+        bytes += kIdRowBytes;
       }
     }
     if (digest != written) {

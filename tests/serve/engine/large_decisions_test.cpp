@@ -251,6 +251,35 @@ TEST(Waiting, ATaskThatWaitedTooLongIsRefusedAndNotComputed) {
   EXPECT_EQ(engine.metrics.waited_too_long, 2U);
 }
 
+TEST(LargeDecisions, HoldBackNoMoreThanTheQueueHolds) {
+  EngineOptions options = parted_options();
+  options.queue_limit = 50;
+  Parted engine(options);
+  const auto large_answers = engine.submit(rank_task(many_actions(100, "ann", 900)));
+  engine.compute_and_write();  // its first part
+  std::vector<std::shared_ptr<RewardTask>> rewards;
+  for (std::uint64_t i = 0; i < 120; ++i) {
+    rewards.push_back(reward_task("event-1", 1.0F));
+    rewards.back()->client = i == 0 ? "modest" : "greedy";
+    engine.submit(rewards.back());
+    if (i % 20 == 19) {
+      engine.compute_and_write();
+    }
+  }
+  ASSERT_EQ(*large_answers, 0);
+  const auto refused =
+      std::ranges::count_if(rewards, [](const auto& reward) { return reward->error.has_value(); });
+  EXPECT_EQ(refused, 70);
+  EXPECT_FALSE(rewards.front()->error.has_value()) << "the one who has the most gives way";
+  EXPECT_TRUE(rewards.back()->error.has_value());
+  // Those that are held back are answered in time, too.
+  engine.clock.advance(11'000);
+  engine.compute_and_write();
+  EXPECT_EQ(*large_answers, 0);
+  ASSERT_TRUE(rewards.front()->error.has_value());
+  EXPECT_EQ(rewards.front()->error->message, "the request has waited too long");
+}
+
 TEST(Waiting, ADecisionThatWouldTakeTooLongIsRefusedAtOnce) {
   EngineOptions options = parted_options();
   options.decision_seconds = 10e-6;

@@ -97,6 +97,23 @@ TEST(SavedState, TakesALargeStateInPieces) {
   EXPECT_EQ(read_all(again), expected);
 }
 
+TEST(SavedState, AChildThatHangsIsEnded) {
+  Ledger ledger(large_model());
+  teach(ledger, 0, 30);
+  SavedState state(*ledger, kStore, 0, nullptr, std::chrono::milliseconds(200));
+  const pid_t child = state.child();
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  try {
+    read_all(state);
+    FAIL() << "the state came from a child that was stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kSystem);
+    EXPECT_NE(std::string(error.what()).find("has sent nothing"), std::string::npos);
+  }
+  EXPECT_EQ(state.child(), 0);
+  EXPECT_EQ(::kill(child, 0), -1) << "no process is left";
+}
+
 TEST(SavedState, OnlyPiecesThatChangedComeWithTheirBytes) {
   Ledger ledger(large_model());
   teach(ledger, 0, 30);

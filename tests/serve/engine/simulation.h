@@ -152,7 +152,7 @@ class Simulation {
   }
 
   void submit_something() {
-    const std::uint64_t kind = rng_.below(plan_.erasing ? 106 : 102);
+    const std::uint64_t kind = rng_.below(plan_.erasing ? 110 : 102);
     if (kind < 50 || events_ == 0) {
       submit_rank(events_++);
     } else if (kind < 55) {
@@ -188,12 +188,31 @@ class Simulation {
       task->model = "third";
       task->options = small_model();
       submit(task, "make third beside the requests");
-    } else {
+    } else if (kind == 105) {
       submit(control_task([](ControlTask& task, ModelHost& host, std::int64_t) {
                remove(task, host, "third");
              }),
              "remove third");
+    } else {
+      submit_look_up();
     }
+  }
+
+  // What people look up changes nothing, whatever happens meanwhile.
+  void submit_look_up() {
+    const std::string model = rng_.chance(0.5) ? "m" : "second";
+    const std::string user = "user-" + std::to_string(rng_.below(7));
+    auto found = std::make_shared<std::size_t>(0);
+    const auto task =
+        control_task([model, user, found](ControlTask& own, ModelHost& host, std::int64_t) {
+          own.look_up = [view = host.log_view(model, user), found](Storage& storage) {
+            *found = latest_events(storage.log(), view, 10, 100).size();
+          };
+        });
+    task->model = model;
+    task->only_reads = true;
+    submit(task, "look at the events of " + user,
+           [this, found] { transcript.back() += " " + std::to_string(*found); });
   }
 
   // A challenger begins, ends or is promoted. Some of these requests are refused.

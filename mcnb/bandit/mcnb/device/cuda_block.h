@@ -10,6 +10,31 @@ namespace mcnb::device {
 
 inline constexpr std::uint32_t kThreads = 256;  // of a block
 
+// A kernel of a graph is made ready while the one before it still runs (programmatic launches, with
+// compute capability 9.0). It has to wait for that kernel: before it touches memory, or, beside it,
+// before it ends, so that whoever waits for the later one has waited for both.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+__device__ __forceinline__ void make_next_kernel_ready() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+__device__ __forceinline__ void begin_kernel(Order order) {
+  if (order == Order::kAfter) {
+    wait_for_kernel_before();
+  }
+  make_next_kernel_ready();
+}
+__device__ __forceinline__ void end_kernel(Order order) {
+  if (order == Order::kBeside) {
+    wait_for_kernel_before();
+  }
+}
+
 // How the threads of a block share work.
 struct CudaBlock {
   struct Shared {
@@ -142,6 +167,14 @@ struct CudaBlock {
   __device__ void once(Action action) {
     if (threadIdx.x == 0) {
       action();
+    }
+  }
+  // Tells the host that what the block has written for it is there.
+  __device__ void stamp(std::uint32_t* to, std::uint32_t value) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      __threadfence_system();
+      *static_cast<volatile std::uint32_t*>(to) = value;
     }
   }
   // The sum of this thread's number and those of the threads before it in its warp.

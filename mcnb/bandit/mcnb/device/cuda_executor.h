@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
 #include <tuple>
@@ -34,12 +35,14 @@ struct CudaAtomics {
 };
 
 template <class Kernel>
-__global__ void __launch_bounds__(kThreads) run_threads(Kernel kernel) {
+__global__ void __launch_bounds__(kThreads) run_threads(Kernel kernel, Order order) {
+  begin_kernel(order);
   const std::size_t count = kernel.count();
   for (std::size_t i = blockIdx.x * std::size_t{kThreads} + threadIdx.x; i < count;
        i += gridDim.x * std::size_t{kThreads}) {
     kernel(i);
   }
+  end_kernel(order);
 }
 
 // Groups of 128 threads, so that kernels with many registers fill the GPU better.
@@ -47,6 +50,7 @@ inline constexpr std::uint32_t kGroupThreads = 128;
 
 template <class Kernel>
 __global__ void __launch_bounds__(kGroupThreads) run_counted_groups(Kernel kernel) {
+  begin_kernel(Order::kAfter);
   const std::size_t count = kernel.count();
   const std::size_t groups = gridDim.x * std::size_t{kGroupThreads / kLanes};
   for (std::size_t i = (blockIdx.x * std::size_t{kGroupThreads} + threadIdx.x) / kLanes; i < count;
@@ -59,6 +63,7 @@ template <class Kernel>
 __global__ void __launch_bounds__(kThreads)
     run_blocks(Kernel kernel, std::uint32_t arms, std::uint32_t chunks) {
   __shared__ CudaBlock::Shared shared;
+  begin_kernel(Order::kAfter);
   CudaBlock block{&shared};
   const std::size_t count = std::size_t{arms} * chunks;
   for (std::size_t i = blockIdx.x; i < count; i += gridDim.x) {
@@ -68,18 +73,21 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class Kernel>
 __global__ void __launch_bounds__(kThreads, Kernel::kBlocksAtOnce)
-    run_counted_blocks(Kernel kernel) {
+    run_counted_blocks(Kernel kernel, Order order) {
+  begin_kernel(order);
   CudaBlock block{nullptr};
   const std::size_t count = kernel.count();
   for (std::size_t i = blockIdx.x; i < count; i += gridDim.x) {
     kernel(block, i);
   }
+  end_kernel(order);
 }
 
 // Between the device and pinned memory of the host, which it reaches directly.
 template <class Word>
 __global__ void __launch_bounds__(kThreads)
     copy_words(Word* to, const Word* from, std::uint32_t count) {
+  begin_kernel(Order::kAfter);
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i < count) {
     to[i] = from[i];
@@ -106,9 +114,15 @@ class CudaExecutor {
     expect_success(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
                    "multiprocessors");
     multiprocessors_ = static_cast<std::uint32_t>(count);
+    int major = 0;
+    expect_success(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+                   "compute capability");
+    can_overlap_ = major >= 9;
   }
   CudaExecutor(CudaExecutor&& other) noexcept
-      : stream_(std::exchange(other.stream_, nullptr)), multiprocessors_(other.multiprocessors_) {}
+      : stream_(std::exchange(other.stream_, nullptr)),
+        multiprocessors_(other.multiprocessors_),
+        can_overlap_(other.can_overlap_) {}
   ~CudaExecutor() {
     drop_graphs(0);
     for (cudaEvent_t event : events_) {
@@ -161,38 +175,35 @@ class CudaExecutor {
   void fetch(void* to, const void* from, std::size_t bytes, const char* part) {
     copy_pinned(to, from, bytes, cudaMemcpyDeviceToHost, part);
   }
-  // These also wait.
+  // These also wait, for what was launched and for themselves. They are in the same stream: a copy
+  // outside could still be under way when a kernel that follows it begins.
   void to_device(void* to, const void* from, std::size_t bytes) {
-    wait();
-    if (bytes > 0) {
-      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copy to the device");
-    }
+    copy_and_wait(to, from, bytes, cudaMemcpyHostToDevice);
   }
   void to_host(void* to, const void* from, std::size_t bytes) {
-    wait();
-    if (bytes > 0) {
-      expect_success(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copy to the host");
-    }
+    copy_and_wait(to, from, bytes, cudaMemcpyDeviceToHost);
   }
   void rows_to_host(float* to, const float* from, std::size_t length, std::size_t stride,
                     std::size_t rows) {
-    wait();
-    if (rows > 0) {
-      expect_success(cudaMemcpy2D(to, length * sizeof(float), from, stride * sizeof(float),
-                                  length * sizeof(float), rows, cudaMemcpyDeviceToHost),
-                     "copy to the host");
-    }
+    copy_rows_and_wait(to, length, from, stride, length, rows, cudaMemcpyDeviceToHost);
   }
   void rows_to_device(float* to, const float* from, std::size_t length, std::size_t stride,
                       std::size_t rows) {
-    wait();
-    if (rows > 0) {
-      expect_success(cudaMemcpy2D(to, stride * sizeof(float), from, length * sizeof(float),
-                                  length * sizeof(float), rows, cudaMemcpyHostToDevice),
-                     "copy to the device");
-    }
+    copy_rows_and_wait(to, stride, from, length, length, rows, cudaMemcpyHostToDevice);
   }
   void wait() { expect_success(cudaStreamSynchronize(stream_), "wait"); }
+  // Waits until kernels have written this stamp to all of these. The driver would notice the end of
+  // a graph some microseconds later, so it is asked only about long ones.
+  void wait_for(std::uint32_t* stamps, std::size_t count, std::uint32_t stamp) {
+    constexpr int kLooks = 100'000;
+    std::size_t seen = 0;
+    for (int look = 0; look < kLooks && seen < count; ++look) {
+      seen += std::atomic_ref(stamps[seen]).load(std::memory_order_acquire) == stamp ? 1 : 0;
+    }
+    if (seen < count) {
+      wait();
+    }
+  }
 
   // Runs launches as one graph, which it keeps for the same key.
   template <class Launches>
@@ -211,52 +222,61 @@ class CudaExecutor {
 
   template <class Kernel>
   void counted_groups(const Kernel& kernel, const char* part) {
-    mark(part, false);
-    run_counted_groups<<<grid_of(run_counted_groups<Kernel>, kGroupThreads, 0), kGroupThreads, 0,
-                         stream_>>>(kernel);
-    expect_success(cudaGetLastError(), part);
+    const auto function = run_counted_groups<Kernel>;
+    launch(part, false, function, grid_of(function, kGroupThreads, 0), kGroupThreads, 0, kernel);
   }
   template <class Kernel>
-  void counted_blocks(const Kernel& kernel, const char* part) {
-    mark(part, false);
+  void counted_blocks(const Kernel& kernel, const char* part, Order order = Order::kAfter) {
     const auto function = run_counted_blocks<Kernel>;
-    const std::size_t bytes = kernel.floats() * sizeof(float);
+    const std::size_t bytes = bytes_of_room(kernel.floats());
     expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(bytes)),
                    part);
-    function<<<grid_of(function, kThreads, bytes), kThreads, bytes, stream_>>>(kernel);
-    expect_success(cudaGetLastError(), part);
+    launch(part, false, function, grid_of(function, kThreads, bytes), kThreads, bytes, kernel,
+           order);
   }
   template <class Kernel>
-  void threads(const Kernel& kernel, const char* part) {
-    mark(part, false);
-    run_threads<<<multiprocessors_ * 8, kThreads, 0, stream_>>>(kernel);
-    expect_success(cudaGetLastError(), part);
+  void threads(const Kernel& kernel, const char* part, Order order = Order::kAfter) {
+    launch(part, false, run_threads<Kernel>, multiprocessors_ * 8, kThreads, 0, kernel, order);
   }
   template <class Kernel>
-  void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char* part) {
-    mark(part, false);
+  void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char* part,
+              std::size_t floats = 0) {
     const std::size_t count = std::size_t{arms} * chunks;
     const auto grid =
         static_cast<std::uint32_t>(std::min<std::size_t>(count, multiprocessors_ * 8));
-    run_blocks<<<grid, kThreads, 0, stream_>>>(kernel, arms, chunks);
-    expect_success(cudaGetLastError(), part);
+    launch(part, false, run_blocks<Kernel>, grid, kThreads, bytes_of_room(floats), kernel, arms,
+           chunks);
   }
   template <int kVectors>
   void step(const State& state, const char* part) {
-    if (step_plan(state).stages == 0) {
+    const StepPlan plan = step_plan(state);
+    if (plan.stages == 0) {
       counted_groups(StepLearner<kVectors>{state}, part);
       return;
     }
-    mark(part, false);
-    launch_step<kVectors>(state, multiprocessors_, stream_);
-    expect_success(cudaGetLastError(), part);
+    const auto function = step_through_shared<kVectors>;
+    const std::size_t bytes = step_bytes(state, plan.stages);
+    expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(bytes)),
+                   part);
+    launch(part, false, function, multiprocessors_ * plan.blocks, kStepThreads, bytes, state,
+           plan.stages);
   }
   template <int kVectors>
   void scan(const State& state, const char* part) {
-    mark(part, false);
-    launch_scan<kVectors>(state, multiprocessors_, stream_);
-    expect_success(cudaGetLastError(), part);
+    const ScanPlan plan = plan_scan(state, multiprocessors_);
+    if (plan.stages == 0) {
+      launch(part, false, scan_directly<kVectors>, plan.blocks, kScanThreads, plan.bytes, state,
+             plan.tiles);
+      return;
+    }
+    const auto function = scan_through_shared<kVectors>;
+    expect_success(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(plan.bytes)),
+                   part);
+    launch(part, false, function, plan.blocks, kScanThreads, plan.bytes, state, plan.tiles,
+           plan.stages);
   }
 
   void set_profiling(bool on) {
@@ -287,19 +307,62 @@ class CudaExecutor {
   }
 
  private:
+  template <class... Parameters, class... Arguments>
+  void launch(const char* part, bool is_copy, void (*function)(Parameters...), std::uint32_t grid,
+              std::uint32_t threads, std::size_t bytes, const Arguments&... arguments) {
+    mark(part, is_copy);
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = bytes;
+    config.stream = stream_;
+    config.attrs = &early;
+    config.numAttrs = follows_kernel_ ? 1 : 0;
+    expect_success(cudaLaunchKernelEx(&config, function, Parameters(arguments)...), part);
+    follows_kernel_ = is_capturing_ && can_overlap_;
+  }
+
+  void copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    if (bytes > 0) {
+      expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), "copy");
+    }
+    wait();
+  }
+  // Rows of `length` numbers, which begin every to_stride and from_stride numbers.
+  void copy_rows_and_wait(float* to, std::size_t to_stride, const float* from,
+                          std::size_t from_stride, std::size_t length, std::size_t rows,
+                          cudaMemcpyKind kind) {
+    if (rows > 0) {
+      expect_success(
+          cudaMemcpy2DAsync(to, to_stride * sizeof(float), from, from_stride * sizeof(float),
+                            length * sizeof(float), rows, kind, stream_),
+          "copy");
+    }
+    wait();
+  }
+
   // Few numbers arrive sooner by a kernel than by a copy of the driver.
   void copy_pinned(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                    const char* part) {
     constexpr std::size_t kFewBytes = 65536;
-    mark(part, true);
     if (bytes <= kFewBytes && bytes % sizeof(std::uint32_t) == 0) {
       const auto words = static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
-      copy_words<<<parts_of(words, kThreads), kThreads, 0, stream_>>>(
-          static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from), words);
-      expect_success(cudaGetLastError(), part);
+      launch(part, true, copy_words<std::uint32_t>, parts_of(words, kThreads), kThreads, 0,
+             static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from), words);
       return;
     }
+    mark(part, true);
     expect_success(cudaMemcpyAsync(to, from, bytes, kind, stream_), part);
+  }
+
+  // The assembler joins reads of numbers that lie side by side, also where the last of them is not
+  // used, so shared memory ends with whole vectors.
+  static std::size_t bytes_of_room(std::size_t floats) {
+    constexpr std::size_t kVector = 4;
+    return (floats + kVector - 1) / kVector * kVector * sizeof(float);
   }
 
   // As many blocks as the GPU runs at once.
@@ -316,8 +379,10 @@ class CudaExecutor {
     cudaGraph_t graph = nullptr;
     expect_success(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "graph");
     is_capturing_ = true;
+    follows_kernel_ = false;
     launches();
     is_capturing_ = false;
+    follows_kernel_ = false;
     expect_success(cudaStreamEndCapture(stream_, &graph), "graph");
     cudaGraphExec_t ready = nullptr;
     expect_success(cudaGraphInstantiate(&ready, graph, 0), "graph");
@@ -344,9 +409,13 @@ class CudaExecutor {
   }
 
   void mark(const char* part, bool is_copy) {
+    if (is_copy) {
+      follows_kernel_ = false;
+    }
     if (!profiling_ || !is_capturing_) {
       return;
     }
+    follows_kernel_ = false;
     marks_.emplace_back(part, is_copy);
     if (marks_.size() > events_.size()) {
       cudaEvent_t event = nullptr;
@@ -374,6 +443,8 @@ class CudaExecutor {
   std::map<Key, cudaGraphExec_t> graphs_;
   bool profiling_ = false;
   bool is_capturing_ = false;
+  bool can_overlap_ = false;
+  bool follows_kernel_ = false;  // whether the last launch in this graph was a kernel
   std::vector<std::pair<const char*, bool>> marks_;  // of the graph that is timed
   std::vector<cudaEvent_t> events_;                  // one for each mark
   std::vector<PartTime> times_;

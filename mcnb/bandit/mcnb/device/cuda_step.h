@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include "mcnb/bandit/mcnb/device/cuda_block.h"
 #include "mcnb/bandit/mcnb/device/cuda_bulk.h"
 #include "mcnb/bandit/mcnb/device/lesson_kernels.h"
 
@@ -76,6 +77,7 @@ __global__ void __launch_bounds__(kStepThreads)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) float room[];
   __shared__ std::uint64_t barriers[kStepWarps][kMostStepStages];
+  begin_kernel(Order::kAfter);
   const std::uint32_t warp = threadIdx.x / 32;
   const bool is_first = threadIdx.x % 32 == 0;
   const bool is_upper = (threadIdx.x & 16U) != 0;
@@ -145,16 +147,6 @@ inline StepPlan step_plan(const State& state) {
     }
   }
   return {};
-}
-
-template <int kVectors>
-void launch_step(const State& state, std::uint32_t multiprocessors, cudaStream_t stream) {
-  const StepPlan plan = step_plan(state);
-  const std::size_t bytes = step_bytes(state, plan.stages);
-  cudaFuncSetAttribute(step_through_shared<kVectors>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       static_cast<int>(bytes));
-  step_through_shared<kVectors>
-      <<<multiprocessors * plan.blocks, kStepThreads, bytes, stream>>>(state, plan.stages);
 }
 
 }  // namespace mcnb::device

@@ -54,7 +54,7 @@ class DeviceRounds final : public Rounds {
     make_arms(arms.size());
     write_task(arms);
     executor_.run({kPass, arms.size(), 0, generation_}, [&] { launch_pass(arms.size()); });
-    executor_.wait();
+    executor_.wait_for(state_.stamps, arms.size() * slices_of({state_, false}), stamp_);
     arm_count_ = arms.size();
     return results();
   }
@@ -98,7 +98,6 @@ class DeviceRounds final : public Rounds {
   }
 
   void finish_lesson() override {
-    executor_.wait();
     make_refs(lesson_totals_->refs_used + lesson_totals_->refs_needed);
     make_events(events_ + 1);
     executor_.run({kFinish, moves_theta_, 0, generation_}, [&] { launch_finish(); });
@@ -215,6 +214,11 @@ class DeviceRounds final : public Rounds {
     lesson_totals_ = reinterpret_cast<LessonTotals*>(host_lesson + lesson_bytes_);
     moved_ = reinterpret_cast<float*>(lesson_totals_ + 1);
 
+    state_.given = task_;
+    state_.found_lesson = lesson_totals_;
+    state_.found_moved = moved_;
+    state_.stamps = make_host<std::uint32_t>(kMostArms * slices_of({state_, false}) +
+                                             slices_of({state_, true}));
     state_.totals = make<ArmTotals>(kArmSlots, "results");
     state_.found = make_host<ArmTotals>(kMostArms);
     state_.adapted = make_host<float>(kMostArms * 2 * state_.padded);
@@ -297,7 +301,8 @@ class DeviceRounds final : public Rounds {
   }
 
   void write_task(std::span<const PassArm> arms) {
-    *task_ = {.arms = static_cast<std::uint32_t>(arms.size()),
+    *task_ = {.stamp = ++stamp_,
+              .arms = static_cast<std::uint32_t>(arms.size()),
               .rows = 0,
               .gap = sizes_.gap,
               .rate = sizes_.meta_rate};
@@ -323,13 +328,15 @@ class DeviceRounds final : public Rounds {
 
   void launch_pass(std::size_t arms) {
     const auto count = static_cast<std::uint32_t>(arms);
-    char* const task = reinterpret_cast<char*>(const_cast<Task*>(state_.task));
-    executor_.send(task, task_, task_bytes_, "send the arms");
+    const auto words = static_cast<std::uint32_t>(task_bytes_ / sizeof(float));
     with_vectors([&](auto vectors) {
       constexpr int kVectors = decltype(vectors)::value;
-      executor_.blocks(count, 1, OwnLearners<kVectors>{state_}, "own learners");
+      const OwnLearners<kVectors> own{state_, count, words};
+      executor_.blocks(count, 1, own, "own learners", own.floats());
       executor_.template scan<kVectors>(state_, "scan");
-      executor_.blocks(count, 2, CountBefore{state_}, "count members");
+      if (state_.chunks > kFewChunks) {
+        executor_.blocks(count, 2, CountBefore{state_}, "count members");
+      }
       executor_.blocks(count, state_.chunks, DrawEvents{state_}, "draw");
       executor_.blocks(count, state_.chunks, CountFirsts{state_}, "count");
       executor_.blocks(count, state_.chunks, ListDraws{state_}, "list");
@@ -357,14 +364,18 @@ class DeviceRounds final : public Rounds {
 
   LessonResult begin(const Lesson& lesson, std::span<const float> x, bool moves_theta) {
     make_arms(1);
-    executor_.wait();
     *lesson_ = lesson;
     *lesson_totals_ = {};
+    lesson_->stamp = ++stamp_;
     lesson_->moves_theta = moves_theta ? 1 : 0;
     std::copy(x.begin(), x.end(), reinterpret_cast<float*>(lesson_ + 1));
     moves_theta_ = moves_theta;
     executor_.run({kBegin, moves_theta, 0, generation_}, [&] { launch_begin(); });
-    executor_.wait();
+    if (moves_theta) {
+      executor_.wait_for(state_.stamps, slices_of({state_, true}), stamp_);
+    } else {
+      executor_.wait();
+    }
     return {lesson_totals_->members, {moved_, sizes_.shape.parameter_count()}};
   }
 
@@ -372,18 +383,16 @@ class DeviceRounds final : public Rounds {
     char* const lesson = reinterpret_cast<char*>(const_cast<Lesson*>(state_.lesson));
     executor_.send(lesson, lesson_, lesson_bytes_ + sizeof(LessonTotals), "send the reward");
     executor_.blocks(1, state_.chunks, ListMembers{state_}, "members");
-    if (moves_theta_) {
-      with_vectors([&](auto vectors) {
-        constexpr int kVectors = decltype(vectors)::value;
-        executor_.counted_blocks(MoveByBlock<kVectors>{state_}, "moves of Theta");
-      });
-      launch_sums({state_, true}, 1, "sum of the moves");
+    if (!moves_theta_) {
+      executor_.fetch(lesson_totals_, state_.lesson_totals, sizeof(LessonTotals),
+                      "fetch the lesson's results");
+      return;
     }
-    executor_.fetch(lesson_totals_, state_.lesson_totals, lesson_result_bytes(),
-                    "fetch the lesson's results");
-  }
-  std::size_t lesson_result_bytes() const {
-    return sizeof(LessonTotals) + (moves_theta_ ? state_.stride * sizeof(float) : 0);
+    with_vectors([&](auto vectors) {
+      constexpr int kVectors = decltype(vectors)::value;
+      executor_.counted_blocks(MoveByBlock<kVectors>{state_}, "moves of Theta", Order::kBeside);
+    });
+    launch_sums({state_, true}, 1, "sum of the moves");
   }
 
   // Adds the sums of blocks. A block of threads for each arm is quick with few of them.
@@ -393,8 +402,7 @@ class DeviceRounds final : public Rounds {
     for (std::uint32_t most = state_.blocks; most > kFew; most = parts_of(most, kDrawsPerBlock)) {
       executor_.threads(SumBlocks{parts, level++}, part);
     }
-    const auto slices = parts_of(static_cast<std::uint32_t>(parts.length()), kNumbersPerSlice);
-    executor_.blocks(arms, slices, SumGroups{parts, level}, part);
+    executor_.blocks(arms, slices_of(parts), SumGroups{parts, level}, part);
   }
 
   void launch_finish() {
@@ -402,7 +410,7 @@ class DeviceRounds final : public Rounds {
       constexpr int kVectors = decltype(vectors)::value;
       executor_.template step<kVectors>(state_, "step");
     });
-    executor_.threads(Remember<typename Executor::Atomics>{state_}, "remember");
+    executor_.threads(Remember<typename Executor::Atomics>{state_}, "remember", Order::kBeside);
   }
 
   // Calls action with the number of vectors that a hidden layer takes in registers.
@@ -428,6 +436,7 @@ class DeviceRounds final : public Rounds {
   std::size_t events_ = 0;
   std::size_t arm_count_ = 0;  // of the last pass; 0: a learner has changed since
   bool moves_theta_ = false;
+  std::uint32_t stamp_ = 0;  // of the last task or lesson
   std::uint32_t row_of_[kMostArms] = {};
 
   // Host memory that the device reads and writes.

@@ -11,6 +11,13 @@ inline constexpr std::uint32_t kMostArmsAtOnce = 16;   // that one pass over the
 inline constexpr std::uint32_t kUsersPerChunk = 1024;  // also draws
 inline constexpr std::uint32_t kMostWidth = 256;       // hidden units that registers can hold
 inline constexpr std::uint32_t kArmSlots = 2 * kMostArmsAtOnce;  // kernels take arms in tiles
+inline constexpr std::uint32_t kFewChunks = 32;  // whose counts every block adds for itself
+
+// When a kernel starts.
+enum class Order {
+  kAfter,   // after all kernels that were launched before
+  kBeside,  // it may run at the same time as the one before it, which must be kAfter
+};
 
 // In a reference to an event: more than one learner remembers it. Only such events can be drawn by
 // several members of a cluster.
@@ -37,6 +44,7 @@ struct CountedDraw {
 
 // What a pass is about.
 struct Task {
+  std::uint32_t stamp;  // what the host waits for (State::stamps)
   std::uint32_t arms;
   std::uint32_t rows;                       // different learners of the arms
   float gap;                                // users agree if their estimates differ by at most this
@@ -48,6 +56,7 @@ struct Task {
 
 // What is learned from a reward.
 struct Lesson {
+  std::uint32_t stamp;     // what the host waits for (State::stamps)
   std::uint32_t arm;       // of the pass whose cluster learns
   std::uint32_t served;    // the learner that the reward is for
   std::uint32_t is_alone;  // whether it learns alone
@@ -106,7 +115,7 @@ struct State {
   const float* lesson_x;
 
   std::uint32_t* masks;               // [arm][words]: who agrees
-  std::uint32_t* chunk_members;       // [arm][chunks]; soon how many there are before the chunk
+  std::uint32_t* chunk_members;       // [arm][chunks]; of many, soon those before the chunk
   std::uint32_t* chunk_participants;  // [arm][chunks]; likewise
   std::uint32_t* chunk_firsts;        // [arm][chunks], of draws
   std::uint32_t* drawn;               // [arm][users]: the reference that each participant drew
@@ -118,13 +127,17 @@ struct State {
   std::uint32_t* members;  // of a lesson
 
   ArmTotals* totals;  // [kArmSlots]
-  // Memory of the host, which the device writes for it.
-  ArmTotals* found;  // [arm]: the totals, in the end
-  float* adapted;    // [arm][2 * padded]: W_1 x and W_2 after the step
-  float* rows;       // [row][stride]: the arms' learners
-
   LessonTotals* lesson_totals;
   float* moved;  // Theta after a step
+
+  // Memory of the host, which the device reads or writes.
+  const Task* given;           // the task, xs and packed
+  std::uint32_t* stamps;       // [arm][slices of a sum]: that of the task or lesson in the end
+  ArmTotals* found;            // [arm]: the totals, in the end
+  float* adapted;              // [arm][2 * padded]: W_1 x and W_2 after the step
+  float* rows;                 // [row][stride]: the arms' learners
+  LessonTotals* found_lesson;  // the totals, in the end
+  float* found_moved;          // Theta after a step
 };
 
 }  // namespace mcnb::device

@@ -8,7 +8,7 @@
 namespace mcnb::device {
 
 // By block, for each arm and each of two counts: the numbers of members, and of participants, of
-// the chunks become the numbers before each chunk.
+// the chunks become the numbers before each chunk. Of few chunks they stay what they are.
 struct CountBefore {
   State state;
 
@@ -22,6 +22,16 @@ struct CountBefore {
   }
 };
 
+// How many there are before a chunk of an arm, where counts is chunk_members or chunk_participants.
+template <class Block>
+MCNB_ON_DEVICE std::uint32_t count_before(const State& state, Block& block,
+                                          const std::uint32_t* counts, std::uint32_t arm,
+                                          std::uint32_t chunk) {
+  const std::uint32_t* own = counts + arm * std::size_t{state.chunks};
+  return state.chunks > kFewChunks ? own[chunk]
+                                   : block.sum(chunk, [&](std::uint32_t i) { return own[i]; });
+}
+
 // By block, for each chunk of an arm: every participant draws an event of its history.
 struct DrawEvents {
   State state;
@@ -29,12 +39,12 @@ struct DrawEvents {
   template <class Block>
   MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t chunk) const {
     const std::uint32_t* mask = state.masks + arm * std::size_t{state.words};
-    const std::uint32_t offset = state.chunk_participants[arm * std::size_t{state.chunks} + chunk];
+    const std::uint32_t offset = count_before(state, block, state.chunk_participants, arm, chunk);
     std::uint32_t* drawn = state.drawn + arm * std::size_t{state.users} + offset;
     EventUse* uses = state.uses + arm * state.event_capacity;
     const std::uint32_t key[2] = {state.task->keys[arm][0], state.task->keys[arm][1]};
     const std::uint32_t first_user = chunk * kUsersPerChunk;
-    block.compact(
+    const std::uint32_t found = block.compact(
         min_of(kUsersPerChunk, state.users - first_user),
         [&](std::uint32_t i) {
           return has_bit(mask, first_user + i) && has_bit(state.has_history, first_user + i);
@@ -53,6 +63,14 @@ struct DrawEvents {
             block.atomic_add(&use.count, 1U);
           }
         });
+    if (state.chunks <= kFewChunks && chunk + 1 == state.chunks) {
+      const std::uint32_t members =
+          count_before(state, block, state.chunk_members, arm, state.chunks);
+      block.once([&] {
+        state.totals[arm].members = members;
+        state.totals[arm].participants = offset + found;
+      });
+    }
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Arithmetic in the sixteen fixed lanes of the CPU's kernels (numeric/kernels.h). What is written
 // with it compiles as CUDA, where a lane is a thread, and as plain C++, where a lane is an element
@@ -154,6 +155,15 @@ struct Lanes {
 #endif
 
 using Wide = Lanes::Wide;
+
+// Copies four bytes of whatever type.
+MCNB_ON_DEVICE void copy_word(void* to, const void* from) {
+#ifdef __CUDACC__
+  *static_cast<std::uint32_t*>(to) = *static_cast<const std::uint32_t*>(from);
+#else
+  std::memcpy(to, from, sizeof(std::uint32_t));
+#endif
+}
 
 // What a thread reads or writes at once; strides of networks are whole numbers of them.
 struct alignas(16) FourNumbers {

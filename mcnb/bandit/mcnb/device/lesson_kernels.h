@@ -1,6 +1,7 @@
 #pragma once
 
 #include "mcnb/bandit/mcnb/device/device_state.h"
+#include "mcnb/bandit/mcnb/device/draw_kernels.h"
 #include "mcnb/bandit/mcnb/device/lanes.h"
 #include "mcnb/bandit/mcnb/device/network_kernels.h"
 
@@ -33,7 +34,7 @@ struct ListMembers {
       });
       return;
     }
-    const std::uint32_t offset = state.chunk_members[arm * std::size_t{state.chunks} + chunk];
+    const std::uint32_t offset = count_before(state, block, state.chunk_members, arm, chunk);
     const std::uint32_t first_user = chunk * kUsersPerChunk;
     block.compact(
         min_of(kUsersPerChunk, state.users - first_user),

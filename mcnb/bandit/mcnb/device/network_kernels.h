@@ -104,15 +104,23 @@ MCNB_ON_DEVICE void estimate(const State& state, const float* network, const flo
 }
 
 // By block, for each arm: the estimate of the arm's own learner. The block of an arm also copies
-// one of the different learners for the host, and clears the arm's counts.
+// one of the different learners for the host, clears the arm's counts, and brings its share of the
+// task from the host to the device, for all kernels that follow.
 template <int kVectors>
 struct OwnLearners {
+  static constexpr std::uint32_t kTaskWords = sizeof(Task) / sizeof(float);
   State state;
+  std::uint32_t arms;
+  std::uint32_t words;  // of the task, xs and packed
 
+  std::size_t floats() const { return kTaskWords + std::size_t{state.inputs}; }
   template <class Block>
   MCNB_ON_DEVICE void operator()(Block& block, std::uint32_t arm, std::uint32_t) const {
-    if (arm < state.task->rows) {
-      const float* from = state.learners + state.task->row_learners[arm] * state.stride;
+    const Task* const task = reinterpret_cast<const Task*>(block.room());
+    const float* const x = block.room() + kTaskWords;
+    read_task(block, arm);
+    if (arm < task->rows) {
+      const float* from = state.learners + task->row_learners[arm] * state.stride;
       float* to = state.rows + arm * state.stride;
       block.for_each(state.stride / 4, [&](std::size_t i) {
         reinterpret_cast<FourNumbers*>(to)[i] = reinterpret_cast<const FourNumbers*>(from)[i];
@@ -122,14 +130,38 @@ struct OwnLearners {
       state.chunk_members[arm * std::size_t{state.chunks} + i] = 0;
       state.chunk_participants[arm * std::size_t{state.chunks} + i] = 0;
     });
-    const std::uint32_t learner = state.task->learners[arm];
+    const std::uint32_t learner = task->learners[arm];
     block.for_each_group(1, [&](std::uint32_t) {
-      Wide lanes[1];
-      estimate<1, kVectors>(state, state.learners + learner * state.stride, state.packed + arm,
-                            lanes);
-      const float own = Lanes::sum(lanes[0]);
+      const float* const network = state.learners + learner * state.stride;
+      const float* const xs[1] = {x};
+      Wide units[1][kVectors];
+      first_layer<1, kVectors>(network, state.width, state.inputs, xs, units);
+      const float own = last_layer<kVectors>(network + std::size_t{state.inputs} * state.width,
+                                             state.width, units[0]);
       if (Lanes::is_first()) {
         state.totals[arm] = {.trained = state.trained[learner], .own = own};
+      }
+    });
+  }
+
+ private:
+  // Reads the task and this arm's x into the block's room, and copies a share of all to the device.
+  // Words that come from the host take long, so all are asked for at once.
+  template <class Block>
+  MCNB_ON_DEVICE void read_task(Block& block, std::uint32_t arm) const {
+    const auto* given = reinterpret_cast<const float*>(state.given);
+    auto* task = reinterpret_cast<float*>(const_cast<Task*>(state.task));
+    float* const room = block.room();
+    const std::uint32_t own = kTaskWords + state.inputs;
+    const std::uint32_t share = parts_of(words, arms);
+    const std::uint32_t first = arm * share;
+    const std::uint32_t count = first < words ? min_of(share, words - first) : 0;
+    block.for_each(own + count, [&](std::size_t i) {
+      if (i < own) {
+        const std::size_t skipped = i < kTaskWords ? 0 : arm * std::size_t{state.inputs};
+        copy_word(room + i, given + skipped + i);
+      } else {
+        copy_word(task + first + (i - own), given + first + (i - own));
       }
     });
   }

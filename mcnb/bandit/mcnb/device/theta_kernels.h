@@ -268,6 +268,10 @@ struct PartsOfArms {
   }
 };
 
+MCNB_ON_BOTH std::uint32_t slices_of(const PartsOfArms& parts) {
+  return parts_of(static_cast<std::uint32_t>(parts.length()), kNumbersPerSlice);
+}
+
 // By thread, for each number of the sums of 64 blocks, or of 64 of such sums: from one level of
 // sums to the next.
 struct SumBlocks {
@@ -298,7 +302,8 @@ struct SumBlocks {
 };
 
 // By block, for each arm and each slice of the numbers of a sum: adds the sums of a level until one
-// is left, and hands the result on: an arm's to the host; that of a lesson moves Theta.
+// is left, and hands the result to the host: an arm's adaptation, or the Theta that a lesson leads
+// to, which the device keeps, too. A stamp says that it is there.
 struct SumGroups {
   PartsOfArms parts;
   std::uint32_t level;
@@ -330,15 +335,20 @@ struct SumGroups {
       block.for_each(numbers,
                      [&](std::size_t i) { state.adapted[arm * length + begin + i] = from[i]; });
       block.once([&] { state.found[arm] = state.totals[arm]; });
+      block.stamp(state.stamps + arm * slices_of(parts) + slice, state.task->stamp);
       return;
     }
     block.for_each(numbers, [&](std::size_t i) {
       const std::size_t unit = (begin + i) % state.padded;
       const std::size_t number = (begin + i) / state.padded * state.width + unit;
       if (unit < state.width) {
-        state.moved[number] = count > 0 ? state.theta[number] + from[i] : state.theta[number];
+        const float moved = count > 0 ? state.theta[number] + from[i] : state.theta[number];
+        state.moved[number] = moved;
+        state.found_moved[number] = moved;
       }
     });
+    block.once([&] { *state.found_lesson = *state.lesson_totals; });
+    block.stamp(state.stamps + slice, state.lesson->stamp);
   }
 };
 

@@ -125,8 +125,7 @@ TEST(DeviceMcnb, HasTheBitsOfTheCpu) {
     Session on_device(what.world, what.arrival);
     on_cpu.start(pair.cpu);
     on_device.start(pair.device);
-    const std::uint64_t rounds =
-        device::test_few_rounds() ? std::min<std::uint64_t>(what.rounds, 6) : what.rounds;
+    const std::uint64_t rounds = device::test_rounds(what.rounds);
     on_cpu.play(pair.cpu, 0, rounds);
     on_device.play(pair.device, 0, rounds);
     ASSERT_EQ(on_device.choices(), on_cpu.choices());
@@ -159,7 +158,7 @@ TEST(DeviceMcnb, FindsTheClustersAndScoresOfTheTextbook) {
   Pair pair(world, lively());
   textbook::TextbookMcnb textbook(lively(), world.inputs(), world.users,
                                   cases::setup_of(world, pair.threads).seed);
-  for (std::uint64_t id = 0; id < 60; ++id) {
+  for (std::uint64_t id = 0; id < device::test_rounds(60); ++id) {
     const OwnRound own = cases::draw_round(world, id);
     const std::vector<Score> scores = pair.device.scores(own.round);
     for (const Arm& arm : own.round.arms) {
@@ -197,18 +196,19 @@ TEST(DeviceMcnb, StatesMoveBetweenDevicesInTheMiddle) {
   }
   const World world{.features = 5, .arms = 4, .users = 40};
   Pair pair(world, lively());
+  const std::uint64_t part = device::test_rounds(20);
   Session through(world, Arrival::kAtOnce);
-  through.play(pair.cpu, 0, 60);
+  through.play(pair.cpu, 0, 3 * part);
   Session moving(world, Arrival::kAtOnce);
   Pair first(world, lively());
-  moving.play(first.device, 0, 20);
+  moving.play(first.device, 0, part);
   Pair second(world, lively());
   cases::load(second.cpu, cases::saved(first.device));
   second.cpu.add_users(3);  // who take no part
-  moving.play(second.cpu, 20, 40);
+  moving.play(second.cpu, part, 2 * part);
   cases::load(second.device, cases::saved(second.cpu));
   EXPECT_EQ(second.device.user_count(), 43U);
-  moving.play(second.device, 40, 60);
+  moving.play(second.device, 2 * part, 3 * part);
   pair.cpu.add_users(3);
   EXPECT_EQ(moving.choices().size(), through.choices().size());
 }
@@ -225,13 +225,14 @@ TEST(DeviceMcnb, UsersComeAndAreForgotten) {
     action(static_cast<Policy&>(pair.cpu), on_cpu);
     action(static_cast<Policy&>(pair.device), on_device);
   };
-  both([](Policy& policy, Session& session) { session.play(policy, 0, 30); });
+  const std::uint64_t half = device::test_rounds(30);
+  both([&](Policy& policy, Session& session) { session.play(policy, 0, half); });
   both([](Policy& policy, Session&) {
     policy.add_users(40);
     EXPECT_TRUE(policy.forget(UserId{3}));
     EXPECT_EQ(policy.user_count(), 70U);
   });
-  both([](Policy& policy, Session& session) { session.play(policy, 30, 60); });
+  both([&](Policy& policy, Session& session) { session.play(policy, half, 2 * half); });
   EXPECT_TRUE(cases::same_bits(on_device.values(), on_cpu.values()));
   ASSERT_NO_FATAL_FAILURE(expect_same_state(world, lively(), pair));
 }
@@ -289,17 +290,33 @@ TEST(DeviceMcnb, MadeUsersPlayAsTheCpuDoes) {
   if (!has_fused_kernels()) {
     GTEST_SKIP() << "this instruction set has no fused multiply-add";
   }
-  const World world{.features = 10, .arms = 10, .users = 1500};
-  const McnbOptions options = with(mcnb_preset("algorithm"), [](auto& o) { o.gamma = 0.1; });
-  Pair pair(world, options);
-  pair.device.make_users(5, 1, 2.0F);
-  cases::load(pair.cpu, cases::saved(pair.device));
-  Session on_cpu(world, Arrival::kAtOnce);
-  Session on_device(world, Arrival::kAtOnce);
-  on_cpu.play(pair.cpu, 0, 6);
-  on_device.play(pair.device, 0, 6);
-  EXPECT_TRUE(cases::same_bits(on_device.values(), on_cpu.values()));
-  ASSERT_NO_FATAL_FAILURE(expect_same_state(world, options, pair));
+  struct Made {
+    World world;
+    std::uint64_t width;
+    std::uint64_t rounds;
+  };
+  std::vector<Made> all{
+      {{.features = 10, .arms = 10, .users = 1500}, 100, 6},
+      {{.features = 2, .arms = 3, .users = 1024 * (device::kFewChunks + 1)}, 3, 2}};
+  if (device::test_on_cuda() && !device::test_few_rounds()) {  // so many that a GPU takes more of
+    all.push_back({{.features = 2, .arms = 3, .users = 400'000}, 3, 2});  // them at a time
+  }
+  for (const auto& [world, width, rounds] : all) {
+    SCOPED_TRACE(world.users);
+    const McnbOptions options = with(mcnb_preset("algorithm"), [width = width](auto& o) {
+      o.gamma = 0.1;
+      o.network.width = width;
+    });
+    Pair pair(world, options);
+    pair.device.make_users(5, 1, 2.0F);
+    cases::load(pair.cpu, cases::saved(pair.device));
+    Session on_cpu(world, Arrival::kAtOnce);
+    Session on_device(world, Arrival::kAtOnce);
+    on_cpu.play(pair.cpu, 0, device::test_rounds(rounds));
+    on_device.play(pair.device, 0, device::test_rounds(rounds));
+    EXPECT_TRUE(cases::same_bits(on_device.values(), on_cpu.values()));
+    ASSERT_NO_FATAL_FAILURE(expect_same_state(world, options, pair));
+  }
 }
 
 TEST(DeviceMcnb, WithoutAGpuCudaIsRefusedWithTheRemedy) {

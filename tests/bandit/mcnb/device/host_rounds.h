@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -66,6 +67,7 @@ struct HostBlock {
   void atomic_add(T* to, T value) {
     *to += value;
   }
+  void stamp(std::uint32_t* to, std::uint32_t value) { *to = value; }
   void atomic_max(std::uint32_t* to, std::uint32_t value) { *to = std::max(*to, value); }
 };
 
@@ -113,6 +115,11 @@ struct HostExecutor {
     }
   }
   void wait() {}
+  void wait_for(const std::uint32_t* stamps, std::size_t count, std::uint32_t stamp) {
+    for (std::size_t i = 0; i < count; ++i) {
+      check(stamps[i] == stamp, "a kernel has stamped its results");
+    }
+  }
   template <class Launches>
   void run(const Key&, Launches launches) {
     launches();
@@ -132,23 +139,24 @@ struct HostExecutor {
     }
   }
   template <class Kernel>
-  void counted_blocks(const Kernel& kernel, const char*) {
+  void counted_blocks(const Kernel& kernel, const char*, Order = Order::kAfter) {
     for (std::size_t i = 0; i < kernel.count(); ++i) {
       HostBlock block{std::vector<float>(kernel.floats(), std::nanf(""))};
       kernel(block, i);
     }
   }
   template <class Kernel>
-  void threads(const Kernel& kernel, const char*) {
+  void threads(const Kernel& kernel, const char*, Order = Order::kAfter) {
     for (std::size_t i = 0; i < kernel.count(); ++i) {
       kernel(i);
     }
   }
   template <class Kernel>
-  void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char*) {
+  void blocks(std::uint32_t arms, std::uint32_t chunks, const Kernel& kernel, const char*,
+              std::size_t floats = 0) {
     for (std::uint32_t arm = 0; arm < arms; ++arm) {
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        HostBlock block;
+        HostBlock block{std::vector<float>(floats, std::nanf(""))};
         kernel(block, arm, chunk);
       }
     }
@@ -191,6 +199,12 @@ inline bool test_on_cuda() {
 
 // Whether a tool watches that makes kernels hundreds of times as slow.
 inline bool test_few_rounds() { return std::getenv("MCNB_TEST_ROUNDS") != nullptr; }
+// A tenth of these rounds if one does, but at least two.
+inline std::uint64_t test_rounds(std::uint64_t rounds) {
+  return test_few_rounds()
+             ? std::max<std::uint64_t>(std::min<std::uint64_t>(rounds, 2), rounds / 10)
+             : rounds;
+}
 
 inline std::unique_ptr<Rounds> make_test_rounds(const RoundSizes& sizes,
                                                 std::span<const float> start) {

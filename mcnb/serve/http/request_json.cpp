@@ -387,8 +387,10 @@ std::vector<SlotReward> read_slot_rewards(string_view body, const std::string& a
       refuse_field(name + ".slotId", "expected a string");
     }
     const float value = read_reward_value(reward, name + ".value");
-    rewards.push_back(
-        {.reward = {.reward_id = assigned_id, .value = value}, .slot = read_id(*slot, "slotId")});
+    SlotReward& added = rewards.emplace_back();
+    added.reward.reward_id = assigned_id;
+    added.reward.value = value;
+    added.slot = read_id(*slot, "slotId");
   }
   return rewards;
 }

@@ -13,12 +13,16 @@
 namespace mcnb::postgres_commit_test {
 namespace {
 
-// The server process of the owner that waits for the standby, once there is one other than `last`.
-std::int64_t waiting_process(PostgresConnection& connection, std::int64_t last) {
+constexpr const char* kOwner = "application_name LIKE 'mcnb owner%'";
+constexpr const char* kProbe = "query LIKE '%a probe%' AND pid <> pg_backend_pid()";
+
+// The server process that waits for the standby, once there is one other than `last`.
+std::int64_t waiting_process(PostgresConnection& connection, const std::string& whose,
+                             std::int64_t last) {
   for (;;) {
     const PostgresRows rows = connection.run(
-        "SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND "
-        "application_name LIKE 'mcnb owner%' AND pid <> $1",
+        "SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> $1 AND " +
+            whose,
         PostgresValues().number(last));
     if (!rows.empty()) {
       return rows.number(0, 0);
@@ -36,6 +40,21 @@ void demand_standby(PostgresConnection& connection, const std::string& name) {
   }
 }
 
+// Every process of the server reads its settings when it comes to it: waits until commits wait.
+void wait_until_demanded(PostgresConnection& connection, const std::string& url) {
+  std::atomic<bool> demanded{false};
+  std::thread client([&] {
+    PostgresConnection probe(url);
+    while (!demanded) {
+      probe.run("SELECT pg_logical_emit_message(true, 'a probe', '')");
+    }
+  });
+  const std::int64_t process = waiting_process(connection, kProbe, 0);
+  demanded = true;
+  connection.run("SELECT pg_cancel_backend($1::bigint::integer)", PostgresValues().number(process));
+  client.join();
+}
+
 // `how`: what ends the wait of the owner's session.
 void expect_no_early_answer(const std::string& how) {
   cases::PostgresServer server;
@@ -47,6 +66,7 @@ void expect_no_early_answer(const std::string& how) {
   storage->log().commit(model);
   PostgresConnection other(url);
   demand_standby(other, "nobody");
+  wait_until_demanded(other, url);
   std::atomic<bool> answered{false};
   std::thread client([&] {
     Batch batch;
@@ -54,11 +74,11 @@ void expect_no_early_answer(const std::string& how) {
     storage->log().commit(batch);
     answered = true;
   });
-  std::int64_t process = waiting_process(other, 0);
+  std::int64_t process = waiting_process(other, kOwner, 0);
   for (int i = 0; i < 2; ++i) {
     other.run("SELECT " + how + "($1::bigint::integer)", PostgresValues().number(process));
     // The row is there for all to see, and yet nobody is told so: another session waits now.
-    process = waiting_process(other, process);
+    process = waiting_process(other, kOwner, process);
     EXPECT_EQ(other.run("SELECT count(*) FROM mcnb.log").number(0, 0), 1);
     EXPECT_FALSE(answered);
   }

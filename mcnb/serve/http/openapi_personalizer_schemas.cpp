@@ -4,6 +4,16 @@ namespace mcnb {
 
 // The schemas of the retired Personalizer service, in the same form as in openapi_schemas.cpp.
 const char* const kPersonalizerSchemas = R"json(
+"PersonalizerActions": {
+ "type": "array",
+ "minItems": 1,
+ "maxItems": 1000,
+ "items": {
+  "type": "object",
+  "required": ["id"],
+  "properties": {
+   "id": {"type": "string"},
+   "features": {"type": "array", "items": {"type": "object", "additionalProperties": true}}}}},
 "PersonalizerRankRequest": {
  "type": "object",
  "example": {
@@ -12,16 +22,7 @@ const char* const kPersonalizerSchemas = R"json(
  "required": ["actions"],
  "properties": {
   "eventId": {"type": "string", "maxLength": 256, "nullable": true},
-  "actions": {
-   "type": "array",
-   "minItems": 1,
-   "maxItems": 1000,
-   "items": {
-    "type": "object",
-    "required": ["id"],
-    "properties": {
-     "id": {"type": "string"},
-     "features": {"type": "array", "items": {"type": "object", "additionalProperties": true}}}}},
+  "actions": {"$ref": "#/components/schemas/PersonalizerActions"},
   "contextFeatures": {
    "type": "array",
    "nullable": true,
@@ -41,16 +42,7 @@ const char* const kPersonalizerSchemas = R"json(
  "required": ["actions", "slots"],
  "properties": {
   "eventId": {"type": "string", "maxLength": 256, "nullable": true},
-  "actions": {
-   "type": "array",
-   "minItems": 1,
-   "maxItems": 1000,
-   "items": {
-    "type": "object",
-    "required": ["id"],
-    "properties": {
-     "id": {"type": "string"},
-     "features": {"type": "array", "items": {"type": "object", "additionalProperties": true}}}}},
+  "actions": {"$ref": "#/components/schemas/PersonalizerActions"},
   "contextFeatures": {"type": "array", "nullable": true, "items": {"type": "object"}},
   "slots": {
    "type": "array",
